@@ -19,13 +19,13 @@ type Change struct {
 // Audit receives the changes for the audit log; nil: there is none. It is called from any goroutine.
 type Audit func(Change)
 
-// Note adds a change that a client has made over a connection. It takes the connection instead of an address, because
-// RemoteAddr may allocate.
-func (a Audit) Note(b core.Broker, client core.ClientID, conn interface{ RemoteAddr() net.Addr }, c Change) {
+// Note adds a change that a client of the guard has made over a connection: it fills in who, from where and by which
+// protocol. It takes the connection instead of an address, because RemoteAddr may allocate.
+func (a Audit) Note(g *Guard, client core.ClientID, conn interface{ RemoteAddr() net.Addr }, c Change) {
 	if a == nil {
 		return
 	}
-	c.Who = PrincipalOf(b, client).Name()
+	c.Who, c.Protocol = g.PrincipalOf(client).Name(), g.protocol
 	if from := conn.RemoteAddr(); from != nil {
 		c.Address = from.String()
 	}

@@ -17,7 +17,7 @@ const guardTag = math.MaxUint64
 // Guard is a core.Broker for the connections of one protocol. It rejects operations that the principal of a connection
 // may not run. A rejected operation is answered Failed with core.ErrForbidden, in its place among the other replies; an
 // operation without a reply stays without one. If principals are configured, a client that was opened without Admit is
-// Nobody. For its own work a front-end uses the broker that Unguarded returns, or a client that it admits as Everyone.
+// Nobody. For its own work a front-end uses Unguarded, or a client that it admits as Everyone.
 type Guard struct {
 	core.Broker
 	control  *Control
@@ -44,22 +44,31 @@ func NewGuard(b core.Broker, c *Control, p core.Protocol, fallback string) *Guar
 	return &Guard{Broker: b, control: c, protocol: p, fallback: fallback, clients: make(map[core.ClientID]*client)}
 }
 
+// Unrestricted makes a Guard that knows no principals: every client may do anything.
+func Unrestricted(b core.Broker, p core.Protocol) *Guard { return NewGuard(b, &Control{}, p, "") }
+
+// Unguarded returns the broker behind the guard. A front-end uses it for its own work, not for the work of a client.
+func (g *Guard) Unguarded() core.Broker { return g.Broker }
+
+// Control finds the principals of the guard.
+func (g *Guard) Control() *Control { return g.control }
+
+// Protocol is the protocol of the guard's connections.
+func (g *Guard) Protocol() core.Protocol { return g.protocol }
+
 // Credentials are the proofs of identity of a connection. Both may be nil.
 type Credentials struct {
 	Certificate *x509.Certificate // verified
 	Login       *Principal        // whose password the client has shown
 }
 
-// Admit opens a client whose operations are checked. On a broker that is not a Guard, it is the same as Open.
-func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID {
+// Admit opens a client whose operations are checked. It sets the protocol of the client.
+func (g *Guard) Admit(o core.ClientOptions, shown Credentials) core.ClientID {
+	o.Protocol = g.protocol
 	if shown.Certificate != nil {
 		o.Identity = shown.Certificate.Subject.String()
 	}
-	id := b.Open(o)
-	g, ok := b.(*Guard)
-	if !ok {
-		return id
-	}
+	id := g.Open(o)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.clients[id] = &client{cert: shown.Certificate, login: shown.Login}
@@ -67,13 +76,8 @@ func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID
 }
 
 // LogIn makes login the principal whose password the client has shown; nil: none. The client keeps its certificate and
-// everything that it has and waits for. It is called by the goroutine that uses the client. On a broker that is not a
-// Guard, it does nothing.
-func LogIn(b core.Broker, id core.ClientID, login *Principal) {
-	g, ok := b.(*Guard)
-	if !ok {
-		return
-	}
+// everything that it has and waits for. It is called by the goroutine that uses the client.
+func (g *Guard) LogIn(id core.ClientID, login *Principal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c := g.clients[id]; c != nil {
@@ -81,20 +85,11 @@ func LogIn(b core.Broker, id core.ClientID, login *Principal) {
 	}
 }
 
-// Unguarded returns the broker behind a Guard. A front-end uses it for its own work, not for the work of a client.
-func Unguarded(b core.Broker) core.Broker {
-	if g, ok := b.(*Guard); ok {
-		return g.Broker
-	}
-	return b
-}
+// Default is the principal of connections that show no credentials.
+func (g *Guard) Default() *Principal { return g.control.Default(g.fallback) }
 
 // PrincipalOf returns the principal of a client.
-func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
-	g, ok := b.(*Guard)
-	if !ok {
-		return Everyone
-	}
+func (g *Guard) PrincipalOf(id core.ClientID) *Principal {
 	if c := g.client(id); c != nil {
 		return g.principal(c)
 	}
@@ -103,22 +98,25 @@ func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
 
 // Allowed checks a role of a client for a request that is not a core operation. If the client lacks the role, it counts
 // a refusal.
-func Allowed(b core.Broker, id core.ClientID, r Role) bool {
-	return countRefused(b, PrincipalOf(b, id).MayAll(r))
+func (g *Guard) Allowed(id core.ClientID, r Role) bool {
+	return g.countRefused(g.PrincipalOf(id).MayAll(r))
 }
 
 // AllowedFor is Allowed for one queue.
-func AllowedFor(b core.Broker, id core.ClientID, r Role, queue string) bool {
-	return countRefused(b, PrincipalOf(b, id).May(r, queue))
+func (g *Guard) AllowedFor(id core.ClientID, r Role, queue string) bool {
+	return g.countRefused(g.PrincipalOf(id).May(r, queue))
 }
 
 // countRefused counts a request that is not allowed. It returns allowed.
-func countRefused(b core.Broker, allowed bool) bool {
-	if g, ok := b.(*Guard); ok && !allowed {
-		g.control.CountRefusal(g.protocol)
+func (g *Guard) countRefused(allowed bool) bool {
+	if !allowed {
+		g.CountRefusal()
 	}
 	return allowed
 }
+
+// CountRefusal counts a request that a client was not allowed to make.
+func (g *Guard) CountRefusal() { g.control.CountRefusal(g.protocol) }
 
 func (g *Guard) client(id core.ClientID) *client {
 	g.mu.RLock()
@@ -137,7 +135,7 @@ func (g *Guard) principal(c *client) *Principal {
 		p = g.control.ByCertificate(c.cert)
 	}
 	if p == nil {
-		p = g.control.Default(g.fallback)
+		p = g.Default()
 	}
 	c.table = t
 	c.principal.Store(p)
@@ -213,7 +211,7 @@ func (c *client) check(b core.Broker, p *Principal, op core.Op) bool {
 // no client asks for it.
 func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	if _, isHold := op.(*core.HoldQueue); !isHold {
-		g.control.CountRefusal(g.protocol)
+		g.CountRefusal()
 	}
 	if tag := op.TagOf(); tag != 0 {
 		into = append(into, core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrForbidden})
@@ -260,7 +258,7 @@ func (g *Guard) withhold(id core.ClientID, c *client, p *Principal, replies []co
 		if r.Kind != core.Assigned || r.Job == nil || p.May(Consume, r.Job.Queue) || p.MayAll(Operate) {
 			continue
 		}
-		g.control.CountRefusal(g.protocol)
+		g.CountRefusal()
 		back := &core.Release{Tag: guardTag, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
 		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, N: r.N, Err: core.ErrForbidden}
 		replies = g.Broker.Do(id, []core.Op{back}, replies)

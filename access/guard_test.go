@@ -35,11 +35,11 @@ func TestClientWithoutAdmissionMayDoNothing(t *testing.T) {
 			t.Errorf("%T: %+v", op, r)
 		}
 	}
-	if PrincipalOf(g, id) != Nobody || Allowed(g, id, Read) || AllowedFor(g, id, Read, "q") {
+	if g.PrincipalOf(id) != Nobody || g.Allowed(id, Read) || g.AllowedFor(id, Read, "q") {
 		t.Error("the client is somebody")
 	}
 	c.Load(nil)
-	if r := do(&core.ReadStats{Tag: 1}); r.Kind == core.Failed || PrincipalOf(g, id) != Everyone {
+	if r := do(&core.ReadStats{Tag: 1}); r.Kind == core.Failed || g.PrincipalOf(id) != Everyone {
 		t.Errorf("without principals: %+v", r)
 	}
 }
@@ -51,7 +51,7 @@ func TestGuardChecksEveryQueueThatASubmissionTouches(t *testing.T) {
 	produce := func(patterns ...string) []Grant { return []Grant{{Role: Produce, Queues: patterns}} }
 	g, c := guardFixture(t, Entry{Name: "shop", Grants: produce("shop")}, Entry{Name: "mail", Grants: produce("mail")})
 	open := func(name string) func(core.Op) core.Reply {
-		id := Admit(g, core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default(name)})
+		id := g.Admit(core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default(name)})
 		return func(op core.Op) core.Reply { return g.Do(id, []core.Op{op}, nil)[0] }
 	}
 	shop, mail := open("shop"), open("mail")

@@ -40,7 +40,7 @@ func racingFixture(t *testing.T) (b *racing, do func(ops ...core.Op) []core.Repl
 	}}})
 	b = &racing{Broker: e}
 	g := NewGuard(b, c, core.Workq, "")
-	b.client = Admit(g, core.ClientOptions{Protocol: core.Workq, Wake: func() {}},
+	b.client = g.Admit(core.ClientOptions{Protocol: core.Workq, Wake: func() {}},
 		Credentials{Login: c.Default("shop")})
 	do = func(ops ...core.Op) []core.Reply { return g.Do(b.client, ops, nil) }
 	return b, do, func(op core.Op) core.Reply { return core.DoOnce(e, core.Internal, op)[0] }

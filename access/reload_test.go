@@ -14,7 +14,7 @@ func TestWaitingLeaseEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 		return Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: patterns}}}
 	}
 	g, c := guardFixture(t, consume("q", "other"))
-	id := Admit(g, core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default("w")})
+	id := g.Admit(core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default("w")})
 	op := &core.Lease{Tag: 7, Queues: []string{"q", "other"}, Holder: core.HeldByConn, Deadline: g.Now().Add(1 << 40)}
 	if r := g.Do(id, []core.Op{op}, nil); len(r) > 0 {
 		t.Fatalf("%+v", r)
@@ -37,7 +37,7 @@ func TestPendingReplyIsDeliveredAfterARegistrationIsRevoked(t *testing.T) {
 		return Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: patterns}}}
 	}
 	g, c := guardFixture(t, consume("q", "other"))
-	id := Admit(g, core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default("w")})
+	id := g.Admit(core.ClientOptions{Protocol: core.Workq, Wake: func() {}}, Credentials{Login: c.Default("w")})
 	g.Do(id, []core.Op{
 		&core.Register{Queue: "q"}, &core.Register{Queue: "other"},
 		&core.Lease{Tag: 7, Holder: core.HeldByConn, Deadline: g.Now().Add(1 << 40)},
@@ -55,7 +55,7 @@ func TestPendingReplyIsDeliveredAfterARegistrationIsRevoked(t *testing.T) {
 func TestOnlyPermittedQueuesAreRemembered(t *testing.T) {
 	t.Parallel()
 	g, c := guardFixture(t, Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: []string{"q"}}}})
-	id := Admit(g, core.ClientOptions{Protocol: core.Beanstalk, Wake: func() {}}, Credentials{Login: c.Default("w")})
+	id := g.Admit(core.ClientOptions{Protocol: core.Beanstalk, Wake: func() {}}, Credentials{Login: c.Default("w")})
 	for i := range 100 {
 		g.Do(id, []core.Op{&core.HoldQueue{Queue: "x" + strconv.Itoa(i)}}, nil)
 	}
@@ -82,7 +82,7 @@ func TestFirstPrincipalsApplyToConnectedWorkers(t *testing.T) {
 		},
 	} {
 		g, control := guardFixture(t)
-		id := Admit(g, core.ClientOptions{Protocol: core.Gearman, Wake: func() {}}, Credentials{})
+		id := g.Admit(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}}, Credentials{})
 		if r := g.Do(id, c.before, nil); len(r) > 0 {
 			t.Fatalf("%s: %+v", name, r)
 		}
@@ -107,7 +107,7 @@ func TestWithheldJobGivesTheClientOneReply(t *testing.T) {
 		return Entry{Name: "w", Grants: []Grant{{Role: Consume, Queues: patterns}}}
 	}
 	g, c := guardFixture(t, consume("q", "other"))
-	id := Admit(g, core.ClientOptions{Protocol: core.Faktory, Wake: func() {}}, Credentials{Login: c.Default("w")})
+	id := g.Admit(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}}, Credentials{Login: c.Default("w")})
 	op := &core.Lease{Tag: 7, Queues: []string{"q", "other"}, Holder: core.HeldByConn, Deadline: g.Now().Add(1 << 40)}
 	g.Do(id, []core.Op{op}, nil)
 	core.DoOnce(g.Broker, core.Internal, &core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}})

@@ -16,7 +16,7 @@ func TestChangedSecretEndsTheLoginsOfTheOldOne(t *testing.T) {
 		return c.ByPassword(func(p string) bool { return p == password })
 	}
 	open := func(p *Principal) core.ClientID {
-		return Admit(g, core.ClientOptions{Protocol: core.Faktory, Wake: func() {}}, Credentials{Login: p})
+		return g.Admit(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}}, Credentials{Login: p})
 	}
 	may := func(id core.ClientID) bool {
 		r := g.Do(id, []core.Op{&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}}}, nil)

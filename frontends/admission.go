@@ -57,8 +57,8 @@ func (b Bounds) LoginTime() time.Duration {
 }
 
 // AdmissionOf is the admission of a client of the broker. without says what a client without a right may do.
-func AdmissionOf(b core.Broker, id core.ClientID, without Rights) Admission {
-	if p := access.PrincipalOf(b, id); p.HasRights() {
+func AdmissionOf(b *access.Guard, id core.ClientID, without Rights) Admission {
+	if p := b.PrincipalOf(id); p.HasRights() {
 		return Admission{Principal: p}
 	}
 	return Admission{Rights: without}

@@ -15,19 +15,19 @@ type CertifiedConn interface {
 
 // OpenClient opens the broker's client for a connection. login is the principal whose password the client has shown;
 // nil: none.
-func OpenClient(b core.Broker, p core.Protocol, c Conn, login *access.Principal) core.ClientID {
-	o := core.ClientOptions{Protocol: p, Wake: c.Wake, Close: c.Abort}
+func OpenClient(b *access.Guard, c Conn, login *access.Principal) core.ClientID {
+	o := core.ClientOptions{Wake: c.Wake, Close: c.Abort}
 	if a := c.RemoteAddr(); a != nil {
 		o.Address = a.String()
 	}
-	return access.Admit(b, o, access.Credentials{Certificate: PeerCertificate(c), Login: login})
+	return b.Admit(o, access.Credentials{Certificate: PeerCertificate(c), Login: login})
 }
 
 // CancelWaits ends everything that a connection's client waits for, without an answer; see core.CancelWaits. A session
 // never replaces its client to end a wait: replies that are held for a commit are woken through the client that asked
 // for them.
-func CancelWaits(b core.Broker, client core.ClientID) {
-	access.Unguarded(b).Do(client, []core.Op{&core.CancelWaits{}}, nil)
+func CancelWaits(b *access.Guard, client core.ClientID) {
+	b.Unguarded().Do(client, []core.Op{&core.CancelWaits{}}, nil)
 }
 
 // PeerCertificate is the verified certificate of a connection's client; nil if there is none.

@@ -33,7 +33,7 @@ func (d *Deliveries) forget(written uint64, unsent int) {
 
 // Release releases the leases on jobs that were not completely sent. unsent is the number of unsent bytes. A session
 // calls it from HandleUnsent.
-func (d *Deliveries) Release(b core.Broker, p core.Protocol, out *Outbox, unsent int) {
+func (d *Deliveries) Release(b *access.Guard, out *Outbox, unsent int) {
 	d.forget(out.Written(), unsent)
 	if len(d.jobs) == 0 {
 		return
@@ -43,5 +43,5 @@ func (d *Deliveries) Release(b core.Broker, p core.Protocol, out *Outbox, unsent
 		ops[i] = &core.Release{Ref: core.Ref{Seq: j.seq}, Epoch: j.epoch}
 	}
 	d.jobs = nil
-	core.DoOnce(access.Unguarded(b), p, ops...)
+	core.DoOnce(b.Unguarded(), b.Protocol(), ops...)
 }

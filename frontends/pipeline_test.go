@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 )
@@ -119,7 +120,7 @@ func TestUndeliveredJobsAreReleased(t *testing.T) {
 			d.Add(&out, &core.Reply{Seq: seq, Lease: core.Grant{Epoch: uint32(seq) + 100}})
 		}
 		out.Sent(25) // jobs 0 and 1, half of job 2
-		d.Release(b, core.Workq, &out, c.unsent)
+		d.Release(access.Unrestricted(b, core.Workq), &out, c.unsent)
 		var got []uint64
 		for _, op := range b.ops {
 			r := op.(*core.Release)

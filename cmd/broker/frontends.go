@@ -35,18 +35,18 @@ func (t *term) buildFrontends() frontendSet {
 	t.routes = make(routes)
 	handles := t.handleFormat()
 	shutdown := func(graceful bool) { t.requestShutdown(shutdown{graceful: graceful}) }
-	guard := func(protocol core.Protocol, fallback string) core.Broker {
+	guard := func(protocol core.Protocol, fallback string) *access.Guard {
 		return access.NewGuard(b, t.access, protocol, fallback)
 	}
 	f := faktory.New(guard(core.Faktory, c.Faktory.Principal), faktory.Options{
-		Access: t.access, Audit: t.auditChange,
+		Audit:    t.auditChange,
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: t.routes.of("faktory", c),
 	})
 	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
 		AllowFlush: c.Qless.AllowFlush,
 		Options: resp.Options{
-			Access: t.access, Audit: t.auditChange,
+			Audit:    t.auditChange,
 			Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Qless.Namespace, Route: t.routes.of("qless", c),
 		},
@@ -75,14 +75,14 @@ func (t *term) buildFrontends() frontendSet {
 			Version: version,
 		}),
 		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
-			Access: t.access, Audit: t.auditChange,
+			Audit:    t.auditChange,
 			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody),
 			MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace:      c.Conveyor.Namespace, Route: t.routes.of("conveyor", c),
 		}),
 	}}
 	set.sqs = sqs.New(guard(core.SQS, c.SQS.Principal), sqs.Options{
-		Access: t.access, Audit: t.auditChange, DefaultPrincipal: c.SQS.Principal,
+		Audit: t.auditChange,
 		Panicked: func(value any, stack []byte) {
 			t.log.Error().Str("frontend", "sqs").Any("panic", value).Bytes("stack", stack).Msg("request panicked")
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/engine"
 	"broker/frontends"
@@ -30,16 +31,17 @@ type shadowBroker struct {
 func shadowFrontend(protocol string, b core.Broker) (frontends.Frontend, error) {
 	switch protocol {
 	case "gearman":
-		return gearman.New(b,
+		return gearman.New(access.Unrestricted(b, core.Gearman),
 			gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: gearmanNoJobDelay}), nil
 	case "faktory":
-		return faktory.New(b, faktory.Options{}), nil
+		return faktory.New(access.Unrestricted(b, core.Faktory), faktory.Options{}), nil
 	case "workq":
-		return workq.New(b, workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
+		return workq.New(access.Unrestricted(b, core.Workq),
+			workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
 	case "beanstalkd":
-		return beanstalk.New(b, beanstalk.Options{Version: version}), nil
+		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{Version: version}), nil
 	}
-	q := qless.New(b, qless.Options{AllowFlush: true})
+	q := qless.New(access.Unrestricted(b, core.Qless), qless.Options{AllowFlush: true})
 	return q, q.Start()
 }
 

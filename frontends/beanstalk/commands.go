@@ -119,7 +119,7 @@ func (s *session) peekBuried(p *pipeline, _ *args) {
 
 // peekOrder answers with the first job of the used tube in an order.
 func (s *session) peekOrder(p *pipeline, order core.Order) {
-	if !access.AllowedFor(s.front.broker, s.client, access.Read, s.usedQueue()) {
+	if !s.front.broker.AllowedFor(s.client, access.Read, s.usedQueue()) {
 		p.say(unknown)
 		return
 	}
@@ -138,7 +138,7 @@ func (s *session) remove(p *pipeline, a *args) {
 		return
 	}
 	_, held := s.held[ref.Seq]
-	mayCancel := !held || access.PrincipalOf(s.front.broker, s.client).MaySome(access.Operate)
+	mayCancel := !held || s.front.broker.PrincipalOf(s.client).MaySome(access.Operate)
 	replies := 1
 	if held && mayCancel {
 		replies++

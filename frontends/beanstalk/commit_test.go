@@ -3,47 +3,37 @@ package beanstalk
 import (
 	"strings"
 	"testing"
-
-	"broker/access"
-	"broker/core"
 )
 
 // A commit wakes the client whose replies depend on it. Had a command asked as another client, nothing would wake the
 // connection, and the held answer would wait for the next input.
 func TestEachCommandAsksAsTheClientOfItsConnection(t *testing.T) {
 	t.Parallel()
-	for _, guard := range map[string]func(core.Broker) core.Broker{
-		"open": noGuard,
-		"guarded": func(b core.Broker) core.Broker {
-			return access.NewGuard(b, &access.Control{}, core.Beanstalk, "")
-		},
+	s, calls := setupCounting(t, Options{}, unrestricted)
+	c := s.Dial("client")
+	c.Send("put 0 0 60 1\r\nx\r\n")
+	c.ReadUntil("\r\n")
+	opened := calls.opened
+	for _, command := range []string{
+		"stats", "stats-tube default", "list-tubes", "pause-tube default 0", "pause-tube none 5", "kick 1",
+		"peek-ready",
+		"peek-delayed", "peek-buried", "stats-job 1", "kick-job 1", "peek 1",
 	} {
-		s, calls := setupCounting(t, Options{}, guard)
-		c := s.Dial("client")
-		c.Send("put 0 0 60 1\r\nx\r\n")
-		c.ReadUntil("\r\n")
-		opened := calls.opened
-		for _, command := range []string{
-			"stats", "stats-tube default", "list-tubes", "pause-tube default 0", "pause-tube none 5", "kick 1",
-			"peek-ready",
-			"peek-delayed", "peek-buried", "stats-job 1", "kick-job 1", "peek 1",
-		} {
-			c.Send(command + "\r\n")
-			line := c.ReadUntil("\r\n")
-			if strings.HasPrefix(line, "OK ") || strings.HasPrefix(line, "FOUND ") {
-				c.ReadUntil("\r\n")
-			}
-			if calls.opened != opened {
-				t.Errorf("%s opens %d clients", command, calls.opened-opened)
-				opened = calls.opened
-			}
+		c.Send(command + "\r\n")
+		line := c.ReadUntil("\r\n")
+		if strings.HasPrefix(line, "OK ") || strings.HasPrefix(line, "FOUND ") {
+			c.ReadUntil("\r\n")
+		}
+		if calls.opened != opened {
+			t.Errorf("%s opens %d clients", command, calls.opened-opened)
+			opened = calls.opened
 		}
 	}
 }
 
 func TestStatsNameTheVersionOfBeanstalkd(t *testing.T) {
 	t.Parallel()
-	s, _ := setupCounting(t, Options{Version: "a10513ac"}, noGuard)
+	s, _ := setupCounting(t, Options{Version: "a10513ac"}, unrestricted)
 	c := s.Dial("client")
 	c.Send("stats\r\n")
 	c.ReadUntil("\r\n")
@@ -57,7 +47,7 @@ func TestStatsNameTheVersionOfBeanstalkd(t *testing.T) {
 
 func TestSpacesBeforeArguments(t *testing.T) {
 	t.Parallel()
-	s, _ := setupCounting(t, Options{}, noGuard)
+	s, _ := setupCounting(t, Options{}, unrestricted)
 	c := s.Dial("client")
 	for _, step := range [][2]string{
 		{"pause-tube  default   5\r\n", "PAUSED\r\n"},

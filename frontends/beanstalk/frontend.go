@@ -46,7 +46,7 @@ const defaultTube = "default"
 
 // Frontend makes sessions.
 type Frontend struct {
-	broker    core.Broker
+	broker    *access.Guard
 	opts      Options
 	pipelines frontends.Pool[pipeline]
 	tubes     tubes
@@ -68,7 +68,7 @@ var _ frontends.Frontend = (*Frontend)(nil)
 const serverVersion = "1.12"
 
 // New makes a front-end on a broker.
-func New(b core.Broker, o Options) *Frontend {
+func New(b *access.Guard, o Options) *Frontend {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = defaultBodyBytes
 	}
@@ -99,7 +99,7 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	f.connections.Add(1)
 	f.opened.Add(1)
 	s := &session{front: f, conn: c, used: defaultTube, watched: []string{defaultTube}}
-	s.client = frontends.OpenClient(f.broker, core.Beanstalk, c, nil)
+	s.client = frontends.OpenClient(f.broker, c, nil)
 	s.hold(defaultTube) // as used
 	s.hold(defaultTube) // as watched
 	f.tubes.change(defaultTube, func(t *tube) { t.using, t.watching = t.using+1, t.watching+1 })

@@ -28,7 +28,7 @@ func (s *session) kick(p *pipeline, a *args) {
 	}
 	s.count(verbKick)
 	s.flush(p)
-	if !access.AllowedFor(s.front.broker, s.client, access.Operate, s.usedQueue()) {
+	if !s.front.broker.AllowedFor(s.client, access.Operate, s.usedQueue()) {
 		p.say(unknown)
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // openBuried opens a stage with buried jobs in the default tube.
 func openBuried(t *testing.T, jobs int) (*frontendtest.Stage, *frontendtest.Client) {
 	t.Helper()
-	s, _ := setupCounting(t, Options{}, noGuard)
+	s, _ := setupCounting(t, Options{}, unrestricted)
 	c := s.Dial("kicker")
 	for range jobs {
 		c.Send("put 0 0 60 1\r\nx\r\nreserve\r\n")

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"broker/access"
 	"broker/core"
 )
 
@@ -179,7 +178,7 @@ func answerKickJob(_ *session, b []byte, _ *pending, _ *core.Reply) ([]byte, boo
 // a client of its own, because the replies of the session's client are being answered. The answer waits for the commit
 // of the lease, which covers the job as it was leased. Only a change of the job since then is not covered.
 func answerReserveJob(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
-	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal,
+	for _, job := range core.DoOnce(s.front.broker.Unguarded(), core.Internal,
 		&core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
 		if job.Kind == core.Inspected && job.Info.Job != nil {
 			s.leased(r.Seq, &r.Lease, job.Info.Job)

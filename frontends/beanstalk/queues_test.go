@@ -11,7 +11,7 @@ import (
 
 func TestListsOfManyTubesServeOthersInBetween(t *testing.T) {
 	t.Parallel()
-	s, _ := setupCounting(t, Options{}, noGuard)
+	s, _ := setupCounting(t, Options{}, unrestricted)
 	const tubes = 2*queuesOfStep + 3
 	for i := range tubes {
 		core.DoOnce(s.Broker, core.Beanstalk,
@@ -48,7 +48,7 @@ func TestListOfTubesNeedsRead(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce}}}})
-	s, _ := setupCounting(t, Options{}, func(b core.Broker) core.Broker {
+	s, _ := setupCounting(t, Options{}, func(b core.Broker) *access.Guard {
 		return access.NewGuard(b, control, core.Beanstalk, "shop")
 	})
 	c := s.Dial("stranger")
@@ -58,7 +58,7 @@ func TestListOfTubesNeedsRead(t *testing.T) {
 
 func TestStatsOfJobsInQueuesWithOtherNamesStayReadable(t *testing.T) {
 	t.Parallel()
-	s, _ := setupCounting(t, Options{}, noGuard)
+	s, _ := setupCounting(t, Options{}, unrestricted)
 	c := s.Dial("asker")
 	for queue, want := range map[string]string{
 		"a: b\nstate: x": `"a_ b_state_ x"`, "größe": `"gr__e"`, "1e5": `"1e5"`, "10.1/2": "10.1/2",

@@ -285,7 +285,7 @@ func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.c
 // principal. A client of its own would be wrong: the commits of the replies wake the client that asked, and the session
 // must be woken.
 func (s *session) unguarded(ops ...core.Op) []core.Reply {
-	return access.Unguarded(s.front.broker).Do(s.client, ops, nil)
+	return s.front.broker.Unguarded().Do(s.client, ops, nil)
 }
 
 // queueInfo returns a queue, nil if there is none, and the commit that the answer depends on.
@@ -320,7 +320,7 @@ func (s *session) watchedQueues() []string {
 // note reports a change for the audit log.
 func (s *session) note(action, target, detail string) {
 	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{
-		Protocol: core.Beanstalk, Action: action, Target: target, Detail: detail,
+		Action: action, Target: target, Detail: detail,
 	})
 }
 
@@ -434,7 +434,7 @@ func (s *session) Closed() {
 // depends on. It may read any number of jobs.
 func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more bool, commit core.Commit) {
 	queue := s.usedQueue()
-	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {
+	if !s.front.broker.AllowedFor(s.client, access.Read, queue) {
 		return nil, false, 0
 	}
 	for cursor := ""; ; {

@@ -9,18 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
 )
 
-func plain(b core.Broker) frontends.Frontend { return New(b, Options{}) }
+func plain(b core.Broker) frontends.Frontend {
+	return New(access.Unrestricted(b, core.Beanstalk), Options{})
+}
 
 // dialect is the dialect of the shared suite.
 var dialect = frontendtest.Dialect{
 	New: func(b core.Broker) frontends.Frontend {
 		suite := func(_, typ string) (string, string) { return "suite", typ }
-		return New(b, Options{MaxBodyBytes: 1 << 20, Route: suite})
+		return New(access.Unrestricted(b, core.Beanstalk), Options{MaxBodyBytes: 1 << 20, Route: suite})
 	},
 	LeaseFor: 2 * time.Second,
 	SubmitRequest: func(_ int, _, body string) []byte {

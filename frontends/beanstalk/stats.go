@@ -126,7 +126,7 @@ func answerStatsTube(s *session, b []byte, p *pending, r *core.Reply) ([]byte, b
 func (s *session) stats(p *pipeline, _ *args) {
 	s.count(verbStats)
 	s.flush(p)
-	if !access.Allowed(s.front.broker, s.client, access.Read) {
+	if !s.front.broker.Allowed(s.client, access.Read) {
 		p.say(unknown)
 		return
 	}
@@ -253,7 +253,7 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 	s.count(verbPauseTube)
 	s.flush(p)
 	queue := s.front.queue(name)
-	if !access.AllowedFor(s.front.broker, s.client, access.Operate, queue) { // whether the tube exists or not
+	if !s.front.broker.AllowedFor(s.client, access.Operate, queue) { // whether the tube exists or not
 		p.say(unknown)
 		return
 	}

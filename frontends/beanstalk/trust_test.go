@@ -28,7 +28,7 @@ func (c *counting) Open(o core.ClientOptions) core.ClientID {
 }
 
 // setupCounting opens a stage with o, and returns the broker's calls.
-func setupCounting(t *testing.T, o Options, guard func(core.Broker) core.Broker) (*frontendtest.Stage, *counting) {
+func setupCounting(t *testing.T, o Options, guard func(core.Broker) *access.Guard) (*frontendtest.Stage, *counting) {
 	t.Helper()
 	calls := &counting{}
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
@@ -38,11 +38,11 @@ func setupCounting(t *testing.T, o Options, guard func(core.Broker) core.Broker)
 	return s, calls
 }
 
-func noGuard(b core.Broker) core.Broker { return b }
+func unrestricted(b core.Broker) *access.Guard { return access.Unrestricted(b, core.Beanstalk) }
 
 func TestReserveOfManyShortLeasesAsksForOne(t *testing.T) {
 	t.Parallel()
-	s, calls := setupCounting(t, Options{}, noGuard)
+	s, calls := setupCounting(t, Options{}, unrestricted)
 	c := s.Dial("worker")
 	const jobs = 500
 	for range jobs {
@@ -66,7 +66,7 @@ func TestDeletesOfUnleasedJobsAreAudited(t *testing.T) {
 	t.Parallel()
 	var noted []string
 	s, _ := setupCounting(t, Options{Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) }},
-		noGuard)
+		unrestricted)
 	c := s.Dial("worker")
 	c.Send("put 0 0 60 1\r\nx\r\nput 1 0 60 1\r\ny\r\nreserve\r\ndelete 1\r\ndelete 2\r\n")
 	c.Want("INSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nDELETED\r\n")
@@ -79,7 +79,7 @@ func TestStatsWithoutRightsCostNothing(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "root", Grants: []access.Grant{{Role: access.Admin}}}})
-	s, calls := setupCounting(t, Options{}, func(b core.Broker) core.Broker {
+	s, calls := setupCounting(t, Options{}, func(b core.Broker) *access.Guard {
 		return access.NewGuard(b, control, core.Beanstalk, "")
 	})
 	c := s.Dial("stranger")
@@ -98,7 +98,7 @@ func workerStage(t *testing.T) (*frontendtest.Stage, *access.Control) {
 	control.Load([]access.Entry{{Name: "worker", Grants: []access.Grant{
 		{Role: access.Consume, Queues: own}, {Role: access.Produce, Queues: own},
 	}}})
-	s, _ := setupCounting(t, Options{}, func(b core.Broker) core.Broker {
+	s, _ := setupCounting(t, Options{}, func(b core.Broker) *access.Guard {
 		return access.NewGuard(b, control, core.Beanstalk, "worker")
 	})
 	return s, control
@@ -125,7 +125,7 @@ func TestWorkerThatDeletesItsJobIsNotRefused(t *testing.T) {
 func TestForbiddenTubesLookLikeMissingTubes(t *testing.T) {
 	t.Parallel()
 	s, _ := workerStage(t)
-	core.DoOnce(access.Unguarded(s.Broker), core.Internal, &core.Submit{Job: &core.Job{Queue: "secret"}})
+	core.DoOnce(s.Broker, core.Internal, &core.Submit{Job: &core.Job{Queue: "secret"}})
 	c := s.Dial("worker")
 	c.Send("pause-tube secret 1\r\npause-tube missing 1\r\n")
 	c.Want("UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\n")

@@ -3,6 +3,7 @@ package conveyor
 import (
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -30,7 +31,7 @@ func TestALoginKeepsTheRepliesThatWait(t *testing.T) {
 		b = &overtaken{Broker: inner}
 		o := Options{}
 		o.Password = "secret"
-		return New(b, o)
+		return New(access.Unrestricted(b, core.Conveyor), o)
 	}, frontendtest.NeverCommits)
 	c := dial(t, s, "client")
 	c.want("OK", "AUTH", "secret")

@@ -22,8 +22,8 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if k.kind != keyEvents {
 		return refuseKey(b, args[1])
 	}
-	every, p := s.front.queueOf(k.namespace, anyName), access.PrincipalOf(s.front.broker, s.Client)
-	if !s.mayAnnounce(p, k.namespace, args[2]) && !access.AllowedFor(s.front.broker, s.Client, access.Consume, every) {
+	every, p := s.front.queueOf(k.namespace, anyName), s.front.broker.PrincipalOf(s.Client)
+	if !s.mayAnnounce(p, k.namespace, args[2]) && !s.front.broker.AllowedFor(s.Client, access.Consume, every) {
 		return resp.Refuse(b, resp.NoPermission(args[0]))
 	}
 	n := s.front.messages.Publish(args[1], args[2], 0)
@@ -46,7 +46,7 @@ func (s *session) mayAnnounce(p *access.Principal, namespace, message string) bo
 	if !p.May(access.Consume, s.front.queueOf(namespace, e.queue)) {
 		return false
 	}
-	for _, r := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal,
+	for _, r := range core.DoOnce(s.front.broker.Unguarded(), core.Internal,
 		&core.Inspect{Ref: core.Ref{ID: e.uuid}, Brief: true}) {
 		if r.Kind == core.Inspected && r.Info != nil && !p.May(access.Consume, r.Info.Queue) {
 			return false
@@ -66,7 +66,7 @@ func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		if k.kind != keyEvents {
 			return refuseKey(b, channel)
 		}
-		if !access.AllowedFor(s.front.broker, s.Client, access.Read, s.front.queueOf(k.namespace, anyName)) {
+		if !s.front.broker.AllowedFor(s.Client, access.Read, s.front.queueOf(k.namespace, anyName)) {
 			return resp.Refuse(b, resp.NoPermission(args[0]))
 		}
 	}

@@ -29,7 +29,7 @@ const (
 // Frontend makes sessions and holds their shared data other than jobs. A restart loses this data, which is harmless:
 // workers check in again, and counters are only for charts.
 type Frontend struct {
-	broker   core.Broker
+	broker   *access.Guard
 	opts     Options
 	messages resp.Hub
 	server   resp.Server
@@ -43,10 +43,10 @@ type Frontend struct {
 var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker.
-func New(b core.Broker, o Options) *Frontend {
+func New(b *access.Guard, o Options) *Frontend {
 	f := &Frontend{broker: b, opts: o.WithDefaults()}
 	f.checkIns.pool, f.counters.pool = access.NewPool(maxCheckIns), access.NewPool(maxCounters)
-	f.server = resp.Server{Broker: b, Protocol: core.Conveyor, Messages: &f.messages, Options: f.opts}
+	f.server = resp.Server{Broker: b, Messages: &f.messages, Options: f.opts}
 	return f
 }
 

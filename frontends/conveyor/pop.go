@@ -144,7 +144,7 @@ func (s *session) confirm(worker, uuid string) (r *core.Reply, isNew bool) {
 	switch {
 	case known == nil || known.Info.State != core.Leased:
 		return refused(core.ErrNotLeased)
-	case !access.AllowedFor(s.front.broker, s.Client, access.Consume, known.Info.Queue):
+	case !s.front.broker.AllowedFor(s.Client, access.Consume, known.Info.Queue):
 		return refused(core.ErrForbidden)
 	case known.Info.Worker == worker:
 		return known, false

@@ -62,14 +62,14 @@ func (s *session) serve(args []string) (more bool) {
 
 // hasRole reports whether the client has one of some roles for some queue.
 func (s *session) hasRole(roles []access.Role) bool {
-	if len(roles) == 0 || !s.front.opts.Access.Enabled() {
+	if len(roles) == 0 || !s.front.broker.Control().Enabled() {
 		return true
 	}
-	p := access.PrincipalOf(s.front.broker, s.Client)
+	p := s.front.broker.PrincipalOf(s.Client)
 	if slices.ContainsFunc(roles, p.MaySome) {
 		return true
 	}
-	s.front.opts.Access.CountRefusal(core.Conveyor)
+	s.front.broker.CountRefusal()
 	return false
 }
 
@@ -80,7 +80,7 @@ func (s *session) ask(op core.Op) *core.Reply { return s.askOf(s.front.broker, o
 // unguarded is ask for what the front-end needs for its own work, whatever the rights of the principal. It asks as the
 // session's client too: that is the client which the commit wakes.
 func (s *session) unguarded(op core.Op) *core.Reply {
-	return s.askOf(access.Unguarded(s.front.broker), op)
+	return s.askOf(s.front.broker.Unguarded(), op)
 }
 
 func (s *session) askOf(b core.Broker, op core.Op) *core.Reply {

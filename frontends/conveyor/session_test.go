@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
 )
 
-func plain(b core.Broker) frontends.Frontend { return New(b, Options{}) }
+func plain(b core.Broker) frontends.Frontend {
+	return New(access.Unrestricted(b, core.Conveyor), Options{})
+}
 
 // setup opens a stage with the default options.
 func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain) }

@@ -20,7 +20,7 @@ func setupFor(t testing.TB, grants ...access.Grant) *frontendtest.Stage {
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "shop", Grants: grants}})
 	return frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.NewGuard(b, control, core.Conveyor, "shop"), Options{Access: control})
+		return New(access.NewGuard(b, control, core.Conveyor, "shop"), Options{})
 	})
 }
 
@@ -47,7 +47,7 @@ func TestEventsOfANamespaceNeedReadOnAllItsQueues(t *testing.T) {
 func TestPublishNeedsConsumeOnTheQueueOfTheJob(t *testing.T) {
 	t.Parallel()
 	s := setupFor(t, access.Grant{Role: access.Consume, Queues: []string{"alpha"}})
-	core.DoOnce(access.Unguarded(s.Broker), core.Conveyor,
+	core.DoOnce(s.Broker, core.Conveyor,
 		&core.Submit{Job: &core.Job{ID: jobIn(2, "", "").uuid, Queue: "secret"}})
 	c := dial(t, s, "c")
 	for _, e := range []struct {
@@ -129,7 +129,7 @@ func setupTenants(t *testing.T) (a, b, reader client) {
 	}
 	control.Load([]access.Entry{tenant("a"), tenant("b"), entry("reader", access.Grant{Role: access.Read})})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.NewGuard(b, control, core.Conveyor, ""), Options{Access: control})
+		return New(access.NewGuard(b, control, core.Conveyor, ""), Options{})
 	})
 	login := func(name string) client {
 		c := dial(t, s, name)
@@ -228,7 +228,9 @@ func TestClosingJobsWithOneParentUseLimitedMemory(t *testing.T) {
 
 func TestRangeOfLargeJobsIsRefused(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxOutputBytes: 10_000}) })
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.Unrestricted(b, core.Conveyor), Options{MaxOutputBytes: 10_000})
+	})
 	c := dial(t, s, "c")
 	for n := range 3 {
 		c.do("LPUSH", "conv:queue:q", jobIn(n, "q", strings.Repeat("x", 6000)).encode())
@@ -244,7 +246,10 @@ func TestRangeOfLargeJobsIsRefused(t *testing.T) {
 func TestCheckInFindsLeasesBesideConnectionsWithTheWorkersName(t *testing.T) {
 	t.Parallel()
 	var b core.Broker
-	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend { b = broker; return New(b, Options{}) },
+	s := frontendtest.Open(t, func(broker core.Broker) frontends.Frontend {
+		b = broker
+		return New(access.Unrestricted(b, core.Conveyor), Options{})
+	},
 		frontendtest.InMemory)
 	id := b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})
 	for range 21 {
@@ -281,7 +286,7 @@ func TestOrdinaryCommandsAreNotCountedAsRefused(t *testing.T) {
 	c, job := dial(t, s, "c"), jobIn(1, "alpha", "x").encode()
 	c.want("1", "LPUSH", "conv:queue:alpha", job)
 	c.want("0", "PUBLISH", "conv:events", job)
-	control := s.Front.(*Frontend).opts.Access
+	control := s.Front.(*Frontend).broker.Control()
 	if n := control.Refusals(core.Conveyor); n != 0 {
 		t.Errorf("%d refusals were counted", n)
 	}

@@ -244,7 +244,7 @@ func (s *session) cancel(value string, as core.Condition) (n int64, commit core.
 		return 0, 0, r.Err
 	}
 	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn,
-		access.Change{Protocol: core.Conveyor, Action: "job.cancel", Target: e.uuid})
+		access.Change{Action: "job.cancel", Target: e.uuid})
 	return 1, r.Commit, nil
 }
 

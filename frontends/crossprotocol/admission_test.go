@@ -42,7 +42,7 @@ func guardedStage(t *testing.T, p *rolePort, role string) *frontendtest.Stage {
 	}
 	control.Load([]access.Entry{entry})
 	return frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return p.make(access.NewGuard(b, control, p.protocol, "p"), control)
+		return p.make(access.NewGuard(b, control, p.protocol, "p"))
 	}, frontendtest.InMemory)
 }
 
@@ -53,7 +53,7 @@ func TestAClientWithoutRightsIsDismissedInItsProtocol(t *testing.T) {
 			continue // net/http reads no body before the credentials
 		}
 		if p.protocol == core.Beanstalk { // whose default allows smaller bodies only
-			p.make = func(b core.Broker, _ *access.Control) frontends.Frontend {
+			p.make = func(b *access.Guard) frontends.Frontend {
 				return beanstalk.New(b, beanstalk.Options{MaxBodyBytes: 1 << 20})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/beanstalk"
@@ -15,7 +16,7 @@ import (
 // beanstalkOf adds a front-end for clients of beanstalkd.
 func (e *env) beanstalkOf() *frontendtest.Stage {
 	return frontendtest.NewStage(e.t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
-		return beanstalk.New(b, beanstalk.Options{})
+		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{})
 	}, nil)
 }
 

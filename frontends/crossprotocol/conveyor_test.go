@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/redcon"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/conveyor"
@@ -26,7 +27,7 @@ type conveyorClient struct {
 func (e *env) dialConveyor() conveyorClient {
 	e.t.Helper()
 	stage := frontendtest.NewStage(e.t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
-		return conveyor.New(b, conveyor.Options{})
+		return conveyor.New(access.Unrestricted(b, core.Conveyor), conveyor.Options{})
 	}, nil)
 	return conveyorClient{e.dial(stage), e, stage}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/faktory"
@@ -36,13 +37,14 @@ func newEnv(t *testing.T, settings ...frontendtest.Setting) *env {
 	t.Helper()
 	e := &env{t: t}
 	e.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return workq.New(b, workq.Options{Handles: core.NewHandleFormat("H:host")})
+		return workq.New(access.Unrestricted(b, core.Workq), workq.Options{Handles: core.NewHandleFormat("H:host")})
 	}, settings...)
 	e.gearman = frontendtest.NewStage(t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
-		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:host")})
+		return gearman.New(access.Unrestricted(b, core.Gearman),
+			gearman.Options{Handles: core.NewHandleFormat("H:host")})
 	}, nil)
 	e.faktory = frontendtest.NewStage(t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
-		return faktory.New(b, faktory.Options{})
+		return faktory.New(access.Unrestricted(b, core.Faktory), faktory.Options{})
 	}, nil)
 	e.observer = e.workq.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	return e

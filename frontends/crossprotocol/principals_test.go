@@ -29,7 +29,7 @@ func load(t *testing.T, c *access.Control, roles string) {
 
 // guarded opens a stage whose clients are the principal p with these roles, and a connection to it.
 func guarded(
-	t *testing.T, p core.Protocol, roles string, maker frontendtest.Maker,
+	t *testing.T, p core.Protocol, roles string, maker func(*access.Guard) frontends.Frontend,
 ) (*access.Control, *frontendtest.Client) {
 	t.Helper()
 	c := &access.Control{}
@@ -51,7 +51,7 @@ const id = "6ba7b810-9dad-41d1-80b4-00c04fd430c"
 
 func TestWorkqPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 	t.Parallel()
-	make := func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) }
+	make := func(b *access.Guard) frontends.Frontend { return workq.New(b, workq.Options{}) }
 	const refused = "-CLIENT-ERROR Not allowed\r\n"
 	control, c := guarded(t, core.Workq, "produce:mail* consume:work", make)
 	exchange(c,
@@ -83,7 +83,7 @@ func TestWorkqPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 
 func TestFaktoryPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 	t.Parallel()
-	make := func(b core.Broker) frontends.Frontend { return faktory.New(b, faktory.Options{}) }
+	make := func(b *access.Guard) frontends.Frontend { return faktory.New(b, faktory.Options{}) }
 	const refused = "-ERR not allowed\r\n"
 	job := func(jid, queue string) string {
 		return `PUSH {"jid":"` + jid + `12345678","jobtype":"t","queue":"` + queue + `","args":[]}` + "\r\n"
@@ -122,7 +122,7 @@ func TestFaktoryPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 
 func TestGearmanPrincipalsDoWhatTheirRolesAllow(t *testing.T) {
 	t.Parallel()
-	make := func(b core.Broker) frontends.Frontend {
+	make := func(b *access.Guard) frontends.Frontend {
 		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:h")})
 	}
 	packet := func(typ byte, args ...string) string {

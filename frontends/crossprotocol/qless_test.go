@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -31,7 +32,7 @@ const qlessScript = "local QlessAPI = {}"
 func (e *env) dialQless() qlessClient {
 	e.t.Helper()
 	stage := frontendtest.NewStage(e.t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
-		f := qless.New(b, qless.Options{})
+		f := qless.New(access.Unrestricted(b, core.Qless), qless.Options{})
 		if err := f.Start(); err != nil {
 			e.t.Fatal(err)
 		}

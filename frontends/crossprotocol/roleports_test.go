@@ -15,7 +15,6 @@ import (
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
-	"broker/frontends/shared/resp"
 	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )
@@ -33,7 +32,7 @@ func workqRoles() rolePort {
 	return rolePort{
 		name: "Workq", protocol: core.Workq, folder: "workq", tables: []string{"commands"},
 		refusals: []string{"-CLIENT-ERROR Not allowed"},
-		make:     func(b core.Broker, _ *access.Control) frontends.Frontend { return workq.New(b, workq.Options{}) },
+		make:     func(b *access.Guard) frontends.Frontend { return workq.New(b, workq.Options{}) },
 		requests: map[string]string{
 			"add":                    "add " + newID + " q 1000 60000 1\r\nx\r\n",
 			"schedule":               "schedule " + newID + " q 1000 60000 2031-01-01T00:00:00Z 1\r\nx\r\n",
@@ -60,7 +59,7 @@ func gearmanRoles() rolePort {
 	return rolePort{
 		name: "Gearman", protocol: core.Gearman, folder: "gearman", tables: []string{"commands", "textCommands"},
 		refusals: []string{"NOT_ALLOWED"},
-		make: func(b core.Broker, _ *access.Control) frontends.Frontend {
+		make: func(b *access.Guard) frontends.Frontend {
 			return gearman.New(b,
 				gearman.Options{Handles: core.NewHandleFormat("H:h"), AllowShutdown: true, Shutdown: func(bool) {}})
 		},
@@ -96,8 +95,8 @@ func faktoryRoles() rolePort {
 	return rolePort{
 		name: "Faktory", protocol: core.Faktory, folder: "faktory", tables: []string{"commands"},
 		refusals: []string{"not allowed"},
-		make: func(b core.Broker, c *access.Control) frontends.Frontend {
-			return faktory.New(b, faktory.Options{Access: c})
+		make: func(b *access.Guard) frontends.Frontend {
+			return faktory.New(b, faktory.Options{})
 		},
 		greet: `HELLO {"v":2,"wid":"mine","hostname":"h","pid":1}` + "\r\n",
 		requests: map[string]string{
@@ -159,8 +158,8 @@ func qlessRoles() rolePort {
 	return rolePort{
 		name: "Qless", protocol: core.Qless, folder: "qless", tables: []string{"commands", "redisCommands"},
 		refusals: []string{"NOPERM"},
-		make: func(b core.Broker, c *access.Control) frontends.Frontend {
-			f := qless.New(b, qless.Options{Options: resp.Options{Access: c}, AllowFlush: true})
+		make: func(b *access.Guard) frontends.Frontend {
+			f := qless.New(b, qless.Options{AllowFlush: true})
 			if err := f.Start(); err != nil {
 				panic(err)
 			}
@@ -175,8 +174,8 @@ func conveyorRoles() rolePort {
 	return rolePort{
 		name: "Conveyor", protocol: core.Conveyor, folder: "conveyor", tables: []string{"commands"},
 		refusals: []string{"NOPERM"},
-		make: func(b core.Broker, c *access.Control) frontends.Frontend {
-			return conveyor.New(b, conveyor.Options{Access: c})
+		make: func(b *access.Guard) frontends.Frontend {
+			return conveyor.New(b, conveyor.Options{})
 		},
 		requests: map[string]string{
 			"lpush": redisCommand("LPUSH", "conv:queue:q", job), "brpop": redisCommand("BRPOP", "conv:queue:q", "1"),
@@ -213,7 +212,7 @@ func beanstalkRoles() rolePort {
 	return rolePort{
 		name: "beanstalkd", protocol: core.Beanstalk, folder: "beanstalk", tables: []string{"commands"},
 		refusals: []string{"UNKNOWN_COMMAND"},
-		make: func(b core.Broker, _ *access.Control) frontends.Frontend {
+		make: func(b *access.Guard) frontends.Frontend {
 			return beanstalk.New(b, beanstalk.Options{})
 		},
 		requests: map[string]string{
@@ -264,7 +263,9 @@ const sqsTask = "eyJ0YXNrSWQiOiJ0Iiwic291cmNlQXJuIjoiYXJuOmF3czpzcXM6dXMtZWFzdC0
 // askSQS calls an action as the principal "p".
 func askSQS(t *testing.T, b core.Broker, control *access.Control, command, members string) string {
 	t.Helper()
-	f := sqs.New(b, sqs.Options{Account: "000000000000", Region: "us-east-1", Access: control, DefaultPrincipal: "p"})
+	f := sqs.New(access.NewGuard(b, control, core.SQS, "p"), sqs.Options{
+		Account: "000000000000", Region: "us-east-1",
+	})
 	if err := f.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type rolePort struct {
 	protocol core.Protocol
 	folder   string
 	tables   []string // variables that hold the commands
-	make     func(core.Broker, *access.Control) frontends.Frontend
+	make     func(*access.Guard) frontends.Frontend
 	greet    string            // handshake before the command
 	refusals []string          // replies to a client without the right
 	requests map[string]string // by command, on the jobs of roleWorld
@@ -148,7 +148,7 @@ func (p *rolePort) mayAs(t *testing.T, command, role string) bool {
 		return !strings.Contains(p.ask(t, b, control, command, p.requests[command]), p.refusals[0])
 	}
 	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return p.make(access.NewGuard(b, control, p.protocol, "p"), control)
+		return p.make(access.NewGuard(b, control, p.protocol, "p"))
 	}, frontendtest.InMemory)
 	roleWorld(t, stage.Broker)
 	c := stage.Dial("client")

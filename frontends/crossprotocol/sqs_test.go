@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
+	"broker/core"
 	"broker/frontends/frontendtest"
 	"broker/frontends/sqs"
 )
@@ -21,7 +23,9 @@ type sqsClient struct {
 
 func (e *env) openSQS() sqsClient {
 	e.t.Helper()
-	f := sqs.New(e.workq.Broker, sqs.Options{Account: "000000000000", Region: "us-east-1"})
+	f := sqs.New(access.Unrestricted(e.workq.Broker, core.SQS), sqs.Options{
+		Account: "000000000000", Region: "us-east-1",
+	})
 	if err := f.Start(); err != nil {
 		e.t.Fatal(err)
 	}

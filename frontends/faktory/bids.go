@@ -39,9 +39,9 @@ type storedBIDs struct {
 }
 
 // load reads the prefix of the store.
-func (ids *batchIDs) load(b core.Broker) {
+func (ids *batchIDs) load(b *access.Guard) {
 	var stored storedBIDs
-	for _, r := range core.DoOnce(access.Unguarded(b), core.Internal, &core.ReadMeta{Name: bidsMeta}) {
+	for _, r := range core.DoOnce(b.Unguarded(), core.Internal, &core.ReadMeta{Name: bidsMeta}) {
 		if json.Unmarshal(r.Data, &stored) == nil { // nothing is stored before the first batch
 			ids.prefix, ids.first = stored.Prefix, stored.First
 		}

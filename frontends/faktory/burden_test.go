@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends/frontendtest"
 )
@@ -125,7 +126,7 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	s := setup(t)
 	c := scheduleLarge(s, jobs, size)
 	spy := &spyBroker{Broker: s.Broker, t: t}
-	on := &session{front: New(spy, Options{}), conn: &detachedConn{}}
+	on := &session{front: New(access.Unrestricted(spy, core.Faktory), Options{}), conn: &detachedConn{}}
 	on.openClient(nil)
 	on.begin()
 	defer on.end()
@@ -161,7 +162,7 @@ func TestHalfClosedClientGetsAnswerOfLongCommand(t *testing.T) {
 	s := setup(t)
 	scheduleLarge(s, 20, 100<<10)
 	conn := &detachedConn{}
-	on := New(s.Broker, Options{}).Open(conn).(*session)
+	on := New(access.Unrestricted(s.Broker, core.Faktory), Options{}).Open(conn).(*session)
 	feed := func(line string) { on.Feed([]byte(line)) }
 	feed("HELLO {}\r\n")
 	feed("MUTATE {\"cmd\":\"kill\",\"target\":\"scheduled\",\"filter\":{\"regexp\":\"*x*\"}}\r\n")
@@ -187,7 +188,7 @@ func TestInfoReadsManyQueuesInSteps(t *testing.T) {
 	s := setup(t)
 	spy := &spyBroker{Broker: s.Broker, t: t}
 	conn := &detachedConn{}
-	on := New(spy, Options{}).Open(conn).(*session)
+	on := New(access.Unrestricted(spy, core.Faktory), Options{}).Open(conn).(*session)
 	on.Feed([]byte("HELLO {}\r\n"))
 	for i := range queues {
 		on.Feed(fmt.Appendf(nil, "PUSH {\"jid\":\"job-%04d\",\"jobtype\":\"x\",\"args\":[],\"queue\":\"q%04d\"}\r\n", i,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"broker/access"
 	"broker/core"
 )
 
@@ -149,10 +148,10 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
 		return
 	}
-	state, err := s.front.workers.beat(s, beat, access.PrincipalOf(s.front.broker, s.client), s.front.broker.Now())
+	state, err := s.front.workers.beat(s, beat, s.front.broker.PrincipalOf(s.client), s.front.broker.Now())
 	switch {
 	case errors.Is(err, core.ErrForbidden):
-		s.front.opts.Access.CountRefusal(core.Faktory)
+		s.front.broker.CountRefusal()
 		s.fail(err, "", 0)
 	case err != nil:
 		s.refuse("unknown worker " + beat.WID)
@@ -209,7 +208,7 @@ func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commi
 		Limit: maxCancelled,
 	}
 	q.ops[0] = &q.find
-	q.replies = access.Unguarded(s.front.broker).Do(s.client, q.ops[:], q.replies[:0])
+	q.replies = s.front.broker.Unguarded().Do(s.client, q.ops[:], q.replies[:0])
 	for _, r := range q.replies {
 		if r.Tag == q.find.Tag {
 			jobs, commit = r.Jobs, r.Commit

@@ -3,6 +3,8 @@ package faktory_test
 import (
 	"fmt"
 
+	"broker/access"
+	"broker/core"
 	"broker/core/engine"
 	"broker/frontends/faktory"
 )
@@ -14,7 +16,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer broker.Shutdown() //nolint:errcheck // nothing is stored
-	front := faktory.New(broker, faktory.Options{
+	front := faktory.New(access.Unrestricted(broker, core.Faktory), faktory.Options{
 		Password:  "secret",
 		Namespace: "ruby.", // FETCH mail leases from the core's queue ruby.mail
 	})

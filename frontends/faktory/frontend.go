@@ -37,11 +37,10 @@ const (
 
 // Options of the front-end. With the zero value, every client is admitted.
 type Options struct {
-	Password       string          // empty: no password is required
-	Access         *access.Control // principals, which may have their own passwords; nil: none
-	MaxLine        int             // bytes of one request; zero: defaultMaxLine
-	MaxConnections int             // zero: no limit
-	Namespace      string          // prefix of queue names in the core, hidden from clients
+	Password       string // empty: none is required, unless principals have their own
+	MaxLine        int    // bytes of one request; zero: defaultMaxLine
+	MaxConnections int    // zero: no limit
+	Namespace      string // prefix of queue names in the core, hidden from clients
 	Flush          Flush
 
 	// Audit receives the changes that operators make. It is called on an event loop and must not block. May be nil.
@@ -53,7 +52,7 @@ type Options struct {
 
 // Frontend opens sessions and holds their shared state.
 type Frontend struct {
-	broker    core.Broker
+	broker    *access.Guard
 	opts      Options
 	startedAt core.Instant
 	pipelines frontends.Pool[pipeline]
@@ -69,12 +68,9 @@ type Frontend struct {
 }
 
 // New returns a front-end for b.
-func New(b core.Broker, o Options) *Frontend {
+func New(b *access.Guard, o Options) *Frontend {
 	if o.MaxLine <= 0 {
 		o.MaxLine = defaultMaxLine
-	}
-	if o.Access == nil {
-		o.Access = &access.Control{}
 	}
 	f := &Frontend{broker: b, opts: o, startedAt: b.Now()}
 	f.workers.byID = make(map[string]*worker)
@@ -99,7 +95,7 @@ func (f *Frontend) Bounds() frontends.Bounds {
 // Open implements frontends.Frontend. The server speaks first.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{front: f, conn: c, lines: lineReader{max: maxHelloBytes}}
-	if f.opts.Password != "" || f.opts.Access.HasPasswords() {
+	if f.opts.Password != "" || f.broker.Control().HasPasswords() {
 		var r [12]byte
 		_, _ = rand.Read(r[:]) // never fails
 		s.challenge = newChallenge(binary.BigEndian.Uint64(r[:]), binary.BigEndian.Uint32(r[8:]))

@@ -23,7 +23,7 @@ func (s *session) info(p *pipeline, _ []byte) {
 
 // Info returns the answer of INFO, for the HTTP API. Any goroutine may call it.
 func (f *Frontend) Info() []byte {
-	ask := func(op core.Op) core.Reply { return core.DoOnce(access.Unguarded(f.broker), core.Internal, op)[0] }
+	ask := func(op core.Op) core.Reply { return core.DoOnce(f.broker.Unguarded(), core.Internal, op)[0] }
 	t := f.newReport()
 	for !t.addPage(ask, 0) {
 	}

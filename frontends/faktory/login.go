@@ -28,11 +28,11 @@ type login struct {
 }
 
 // run checks the password.
-func (l *login) run(o *Options) {
-	l.principal, l.ok = l.byPassword(o)
+func (l *login) run(f *Frontend) {
+	l.principal, l.ok = l.byPassword(f)
 	if !l.ok {
 		l.missing = l.challenge.accepts(l.hello, "")
-		l.ok = l.missing && o.admitsWithoutPassword(l.certificate)
+		l.ok = l.missing && f.admitsWithoutPassword(l.certificate)
 	}
 	l.done.Store(true)
 	l.conn.Wake()
@@ -40,18 +40,18 @@ func (l *login) run(o *Options) {
 
 // byPassword finds the principal whose password the client has proved to know. The password of the front-end itself
 // gives all rights.
-func (l *login) byPassword(o *Options) (*access.Principal, bool) {
-	if o.Password != "" && l.challenge.accepts(l.hello, o.Password) {
+func (l *login) byPassword(f *Frontend) (*access.Principal, bool) {
+	if own := f.opts.Password; own != "" && l.challenge.accepts(l.hello, own) {
 		return access.PasswordOf(core.Faktory), true
 	}
-	p := o.Access.ByPassword(func(password string) bool { return l.challenge.accepts(l.hello, password) })
+	p := f.broker.Control().ByPassword(func(password string) bool { return l.challenge.accepts(l.hello, password) })
 	return p, p != nil
 }
 
 // admitsWithoutPassword reports whether a client needs no password, because none is required or its certificate
 // identifies it.
-func (o *Options) admitsWithoutPassword(c *x509.Certificate) bool {
-	return o.Password == "" || o.Access.ByCertificate(c) != nil
+func (f *Frontend) admitsWithoutPassword(c *x509.Certificate) bool {
+	return f.opts.Password == "" || f.broker.Control().ByCertificate(c) != nil
 }
 
 // loginQueues check logins. Logins from addresses with too many failures have their own queue, so that they cannot
@@ -120,7 +120,7 @@ func (q *loginQueue) next() *login {
 func (s *session) startLogin(h hello) {
 	l := &login{conn: s.conn, challenge: s.challenge, hello: h, certificate: frontends.PeerCertificate(s.conn)}
 	queue := &s.front.logins.prompt
-	if s.front.opts.Access.Logins().Wait(s.address(), "", s.front.broker.Now()) > 0 {
+	if s.front.broker.Control().Logins().Wait(s.address(), "", s.front.broker.Now()) > 0 {
 		queue = &s.front.logins.throttled
 	}
 	if !queue.add(l) {
@@ -132,12 +132,12 @@ func (s *session) startLogin(h hello) {
 }
 
 // runPrompt runs a login without a pause.
-func (f *Frontend) runPrompt(l *login) { l.run(&f.opts) }
+func (f *Frontend) runPrompt(l *login) { l.run(f) }
 
 // runThrottled runs a login from an address with too many failures, then pauses.
 func (f *Frontend) runThrottled(l *login) {
 	start := f.broker.Now()
-	l.run(&f.opts)
+	l.run(f)
 	if took := f.broker.Now().Sub(start); took > 0 {
 		<-time.After(throttleFactor * min(took, time.Second))
 	}
@@ -158,7 +158,7 @@ func (s *session) finishLogin() {
 	}
 	wait := time.Duration(0)
 	if !l.missing {
-		wait = s.front.opts.Access.Logins().Failed(s.address(), "", s.front.broker.Now())
+		wait = s.front.broker.Control().Logins().Failed(s.address(), "", s.front.broker.Now())
 	}
 	s.refuseLogin(wait)
 }

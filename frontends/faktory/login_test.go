@@ -39,8 +39,7 @@ func TestPasswordsAreCheckedOffTheEventLoop(t *testing.T) {
 // Logins from an address with too many failures run after all others, but the right password is always accepted.
 func TestFailedLoginsOfHELLOAreCounted(t *testing.T) {
 	t.Parallel()
-	control := &access.Control{}
-	s, f := stageWith(t, Options{Password: "secret", Access: control})
+	s, f := stageWith(t, Options{Password: "secret"})
 	for range access.LoginBurst {
 		missing := s.Dial("missing")
 		missing.ReadUntil("\r\n")
@@ -50,7 +49,7 @@ func TestFailedLoginsOfHELLOAreCounted(t *testing.T) {
 		wrong.Want("-ERR Invalid password\r\n")
 		wrong.WantClosed()
 	}
-	if control.Logins().Wait("127.0.0.1:1", "", s.Broker.Now()) == 0 {
+	if f.broker.Control().Logins().Wait("127.0.0.1:1", "", s.Broker.Now()) == 0 {
 		t.Fatal("failed logins are not counted for the other protocols")
 	}
 	wrong := sendHello(s, "wrong", "guess", "")

@@ -22,7 +22,7 @@ func withPrincipals(t *testing.T, roles map[string]access.Role) (*frontendtest.S
 	}
 	control.Load(entries)
 	return frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return onStage(access.NewGuard(b, control, core.Faktory, ""), Options{Access: control})
+		return onStage(access.NewGuard(b, control, core.Faktory, ""), Options{})
 	}), control
 }
 
@@ -108,7 +108,7 @@ func TestWorkersStayAcrossAReloadOfPrincipals(t *testing.T) {
 func TestAWorkerIsAskedToStopItsJobWithoutTheRoleRead(t *testing.T) {
 	t.Parallel()
 	s, control := withPrincipals(t, map[string]access.Role{"worker": access.Consume, "other": access.Consume})
-	b := access.Unguarded(s.Broker)
+	b := s.Broker
 	job := core.Ref{Seq: core.DoOnce(b, core.Internal,
 		&core.Submit{Tag: 1, Job: &core.Job{ID: "j1", Queue: "q", Body: []byte("[]"), Format: core.Args}})[0].Seq}
 	c, other := sendHello(s, "worker", "worker", "w1"), sendHello(s, "other", "other", "w2")

@@ -216,7 +216,7 @@ func (s *session) Closed() {
 		return
 	}
 	if s.running != nil {
-		s.front.detach(s.running, access.PrincipalOf(s.front.broker, s.client))
+		s.front.detach(s.running, s.front.broker.PrincipalOf(s.client))
 	}
 	for len(s.lateReplies) > 0 { // more may arrive while jobs are released
 		r := s.lateReplies[0]
@@ -235,7 +235,7 @@ func (s *session) Closed() {
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	s.deliveries.Release(s.front.broker, core.Faktory, s.conn.Out(), bytes)
+	s.deliveries.Release(s.front.broker, s.conn.Out(), bytes)
 }
 
 // handshake serves the first line.
@@ -246,12 +246,12 @@ func (s *session) handshake(line []byte) {
 		s.hangUp()
 		return
 	}
-	switch o := &s.front.opts; {
-	case o.Password == "" && !o.Access.HasPasswords():
+	switch f := s.front; {
+	case f.opts.Password == "" && !f.broker.Control().HasPasswords():
 		s.admit(h, nil)
 	case h.PwdHash != "":
 		s.startLogin(h)
-	case o.admitsWithoutPassword(frontends.PeerCertificate(s.conn)):
+	case f.admitsWithoutPassword(frontends.PeerCertificate(s.conn)):
 		s.admit(h, nil)
 	default:
 		s.refuseLogin(0)
@@ -264,7 +264,7 @@ func (s *session) admit(h hello, p *access.Principal) {
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
 	s.openClient(p)
 	if h.WID != "" {
-		s.worker, s.workerID = s.front.workers.join(s, h, access.PrincipalOf(s.front.broker, s.client),
+		s.worker, s.workerID = s.front.workers.join(s, h, s.front.broker.PrincipalOf(s.client),
 			s.front.broker.Now()), h.WID
 		if s.worker == nil {
 			s.refuseWorker()
@@ -282,7 +282,7 @@ func (s *session) admit(h hello, p *access.Principal) {
 
 // refuseWorker ends a connection whose HELLO names the worker of another principal.
 func (s *session) refuseWorker() {
-	s.front.opts.Access.CountRefusal(core.Faktory)
+	s.front.broker.CountRefusal()
 	s.front.broker.Close(s.client)
 	s.client = 0
 	s.refuse("worker id belongs to another client")
@@ -292,7 +292,7 @@ func (s *session) refuseWorker() {
 // openClient opens the broker's client of the session, once. p is the principal whose password its client has shown;
 // nil: none.
 func (s *session) openClient(p *access.Principal) {
-	s.client = frontends.OpenClient(s.front.broker, core.Faktory, s.conn, p)
+	s.client = frontends.OpenClient(s.front.broker, s.conn, p)
 }
 
 // command serves one request.

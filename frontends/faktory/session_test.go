@@ -9,15 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
 )
 
 // plain is the front-end without a password and with a low limit on lines.
-func plain(b core.Broker) frontends.Frontend { return onStage(b, Options{}) }
+func plain(b core.Broker) frontends.Frontend {
+	return onStage(access.Unrestricted(b, core.Faktory), Options{})
+}
 
-func onStage(b core.Broker, o Options) frontends.Frontend {
+func onStage(b *access.Guard, o Options) frontends.Frontend {
 	o.MaxLine = 256 << 10
 	return New(b, o)
 }

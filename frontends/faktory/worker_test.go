@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -17,7 +18,9 @@ import (
 // stageWith opens a stage with the given options.
 func stageWith(t testing.TB, o Options) (*frontendtest.Stage, *Frontend) {
 	t.Helper()
-	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return onStage(b, o) })
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return onStage(access.Unrestricted(b, core.Faktory), o)
+	})
 	return s, s.Front.(*Frontend)
 }
 
@@ -121,7 +124,9 @@ func TestLineBeyondTheLimitIsRefusedAndDropped(t *testing.T) {
 
 func TestLongLinesAreForJobsOnly(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{}) })
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.Unrestricted(b, core.Faktory), Options{})
+	})
 	c := dial(s, "client", "")
 	long := strings.Repeat("x", 2<<20)
 	for _, line := range []string{`FAIL {"jid":"` + long, `FETCH ` + long, `BATCH NEW {"description":"` + long, long} {

@@ -5,7 +5,9 @@
 // A [Stage] is a broker on a memory disk, a fake clock and the front-end under test. [Stage.Dial] opens a connection;
 // the goroutine of the test does the work of the event loop:
 //
-//	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) })
+//	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+//		return workq.New(access.Unrestricted(b, core.Workq), workq.Options{})
+//	})
 //	c := stage.Dial("producer")
 //	c.Send("inspect queue ping\r\n")
 //	c.Want("-NOT-FOUND\r\n")

@@ -60,9 +60,9 @@ func (n need) metBy(s *session) bool {
 	case nothing:
 		return true
 	case toRead:
-		return access.Allowed(s.front.broker, s.client, access.Read)
+		return s.front.broker.Allowed(s.client, access.Read)
 	case toOperate:
-		return access.Allowed(s.front.broker, s.client, access.Operate)
+		return s.front.broker.Allowed(s.client, access.Operate)
 	}
 	return false
 }
@@ -111,7 +111,6 @@ func (s *session) noteChange(c *access.Change) {
 	if c == nil {
 		return
 	}
-	c.Protocol = core.Gearman
 	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, *c)
 }
 

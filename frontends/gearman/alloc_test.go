@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -14,7 +15,9 @@ import (
 // Limits the allocations of each step in the life of a job. Allocation counts are stable across machines; times are
 // not.
 func TestAllocationsOfAJob(t *testing.T) {
-	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
+	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend {
+		return New(access.Unrestricted(b, core.Gearman), testOptions())
+	})
 	const together, rounds = 64, 60
 	body, unique := strings.Repeat("x", 256), "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a"
 	submits := bytes.Repeat(request(packet.SubmitJobBg, "resize", "", body), together)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/gearman/packet"
@@ -64,7 +65,7 @@ func testOptions() Options {
 
 func open(b core.Broker, o Options) (*session, *fakeConn) {
 	c := &fakeConn{}
-	s, _ := New(b, o).Open(c).(*session)
+	s, _ := New(access.Unrestricted(b, core.Gearman), o).Open(c).(*session)
 	return s, c
 }
 

@@ -62,7 +62,7 @@ type Options struct {
 
 // Frontend makes Gearman sessions. It is a frontends.Frontend.
 type Frontend struct {
-	broker    core.Broker
+	broker    *access.Guard
 	opts      Options
 	workers   workerRegistry
 	pipelines frontends.Pool[pipeline]
@@ -74,7 +74,7 @@ const (
 )
 
 // New makes the front-end of a broker.
-func New(b core.Broker, o Options) *Frontend {
+func New(b *access.Guard, o Options) *Frontend {
 	if o.Version == "" {
 		o.Version = "1.1.20"
 	}
@@ -108,7 +108,7 @@ func (f *Frontend) Bounds() frontends.Bounds {
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{front: f, conn: c, exceptions: f.opts.ExceptionsForAll, grabs: maxGrabs}
-	s.client = frontends.OpenClient(f.broker, core.Gearman, c, nil)
+	s.client = frontends.OpenClient(f.broker, c, nil)
 	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s
 }

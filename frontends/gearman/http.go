@@ -36,7 +36,7 @@ func (h *HTTP) Bounds() frontends.Bounds { return h.front.Bounds() }
 
 // Open implements frontends.Frontend.
 func (h *HTTP) Open(c frontends.Conn) frontends.Session {
-	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.front.broker, core.Gearman, c, nil)}
+	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.front.broker, c, nil)}
 	h.noteInput(s)
 	return s
 }

@@ -123,7 +123,7 @@ func (s *session) canDo(m *message) {
 		s.refuse(&errNameSize)
 		return
 	}
-	if !access.AllowedFor(s.front.broker, s.client, access.Consume, n.queue) {
+	if !s.front.broker.AllowedFor(s.client, access.Consume, n.queue) {
 		s.refuse(&errForbidden)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -20,7 +21,7 @@ func newMaker(change func(*Options)) frontendtest.Maker {
 		if change != nil {
 			change(&o)
 		}
-		return New(b, o)
+		return New(access.Unrestricted(b, core.Gearman), o)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"broker/access"
-	"broker/core"
 )
 
 // audited lists the calls that are written to the audit log, by operation: the operators' changes to queues, jobs and
@@ -55,6 +54,5 @@ func (s *session) noteCall(argv []string) {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c access.Change) {
-	c.Protocol = core.Qless
 	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, c)
 }

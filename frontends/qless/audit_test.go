@@ -22,13 +22,13 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	})
 	var changes []string
 	s = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{
+		return start(access.NewGuard(b, control, core.Qless, "worker"), Options{
 			AllowFlush: true,
-			Options: resp.Options{Access: control, Namespace: "ns:", Audit: func(c access.Change) {
+			Options: resp.Options{Namespace: "ns:", Audit: func(c access.Change) {
 				changes = append(changes,
 					strings.TrimSpace(fmt.Sprintln(c.Who, c.Protocol, c.Action, c.Target, c.Detail)))
 			}},
-		})(access.NewGuard(b, control, core.Qless, "worker"))
+		})
 	}, frontendtest.InMemory)
 	return s, func() []string {
 		all := changes
@@ -47,9 +47,9 @@ func TestPasswordGrantsAllRights(t *testing.T) {
 		control := &access.Control{}
 		control.Load(entries)
 		s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-			return started(Options{Options: resp.Options{Access: control, Password: "pw", Audit: func(c access.Change) {
-				who = append(who, c.Who)
-			}}})(access.NewGuard(b, control, core.Qless, ""))
+			return start(access.NewGuard(b, control, core.Qless, ""), Options{
+				Options: resp.Options{Password: "pw", Audit: func(c access.Change) { who = append(who, c.Who) }},
+			})
 		}, frontendtest.InMemory)
 		c := conn{s.Dial("client"), t}
 		if got := c.do("AUTH", "pw"); got != "OK" {

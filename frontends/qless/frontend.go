@@ -20,7 +20,7 @@ type Options struct {
 
 // Frontend makes sessions and holds their shared data.
 type Frontend struct {
-	broker core.Broker
+	broker *access.Guard
 	opts   Options
 
 	ready    atomic.Bool // Start has loaded the state
@@ -46,10 +46,10 @@ var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker. Until Start has returned, clients get the error LOADING for commands that need
 // the state.
-func New(b core.Broker, o Options) *Frontend {
+func New(b *access.Guard, o Options) *Frontend {
 	o.Options = o.WithDefaults()
 	f := &Frontend{broker: b, opts: o, model: newModel()}
-	f.server = resp.Server{Broker: b, Protocol: core.Qless, Messages: &f.messages, Options: o.Options}
+	f.server = resp.Server{Broker: b, Messages: &f.messages, Options: o.Options}
 	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
 	f.scripts.known = map[string]bool{}
 	f.waiters.sessions = map[*session]core.Commit{}
@@ -61,9 +61,9 @@ func New(b core.Broker, o Options) *Frontend {
 func (f *Frontend) Start() error {
 	f.lock()
 	defer f.unlock()
-	own := core.ClientOptions{Protocol: core.Qless, Unlisted: true, Wake: f.waiters.wake(f.broker)}
+	own := core.ClientOptions{Unlisted: true, Wake: f.waiters.wake(f.broker)}
 	// permissions are checked before a command runs
-	f.client = access.Admit(f.broker, own, access.Credentials{Login: access.Everyone})
+	f.client = f.broker.Admit(own, access.Credentials{Login: access.Everyone})
 	f.loading = &loading{ends: map[string]core.Event{}}
 	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
 	if err := f.load(); err != nil {

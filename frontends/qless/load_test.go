@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -36,7 +37,7 @@ func loadGated(
 ) (g *gatedBroker, f *Frontend, loaded chan error) {
 	t.Helper()
 	g = &gatedBroker{Broker: s.Broker, holds: holds, asks: make(chan struct{}), open: make(chan struct{})}
-	f, loaded = New(g, Options{}), make(chan error, 1)
+	f, loaded = New(access.Unrestricted(g, core.Qless), Options{}), make(chan error, 1)
 	s.Front = f
 	go func() { loaded <- f.Start() }()
 	<-g.asks
@@ -47,7 +48,9 @@ func holdsDocuments(op core.Op) bool { _, is := op.(*core.ReadDocuments); return
 func holdsJobs(op core.Op) bool      { _, is := op.(*core.ListJobs); return is }
 
 // later starts the front-end when the test does so.
-func later(b core.Broker) frontends.Frontend { return New(b, Options{}) }
+func later(b core.Broker) frontends.Frontend {
+	return New(access.Unrestricted(b, core.Qless), Options{})
+}
 
 func TestClientsGetLoadingUntilTheStateIsLoaded(t *testing.T) {
 	t.Parallel()
@@ -136,7 +139,7 @@ func TestLoadThatFailsSaysWhy(t *testing.T) {
 	own := s.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	bad := []core.MetaEntry{{Name: jobDocs + "j", Value: []byte("?")}}
 	s.Broker.Do(own, []core.Op{&core.WriteDocuments{Documents: bad}}, nil)
-	f := New(s.Broker, Options{})
+	f := New(access.Unrestricted(s.Broker, core.Qless), Options{})
 	if err := f.Start(); err == nil || !strings.Contains(err.Error(), `document "qless/job/j"`) {
 		t.Errorf("a document that cannot be read: %v", err)
 	}

@@ -24,8 +24,7 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 		{Name: "watcher", Grants: []access.Grant{{Role: access.Read}}},
 	})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Options: resp.Options{Access: control}})(access.NewGuard(b, control, core.Qless,
-			"watcher"))
+		return start(access.NewGuard(b, control, core.Qless, "watcher"), Options{})
 	}, frontendtest.InMemory)
 	clients := map[string]conn{"watcher": dial(t, s)}
 	for name, token := range map[string]string{"producer": "p", "worker": "w", "boss": "b"} {
@@ -81,7 +80,7 @@ func TestCallNeedsTheRoleForEveryAffectedQueue(t *testing.T) {
 		{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Admin}}},
 	})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Options: resp.Options{Access: control}})(access.NewGuard(b, control, core.Qless, ""))
+		return start(access.NewGuard(b, control, core.Qless, ""), Options{})
 	}, frontendtest.InMemory)
 	boss, tenant := dial(t, s), dial(t, s)
 	boss.do("AUTH", "b")
@@ -138,9 +137,7 @@ func TestCallNeedsTheRoleForEveryAffectedQueue(t *testing.T) {
 
 func TestFailedAUTHCountsAsFailedLogin(t *testing.T) {
 	t.Parallel()
-	control := &access.Control{}
-	s := frontendtest.Open(t, started(Options{Options: resp.Options{Access: control, Password: "secret"}}),
-		frontendtest.InMemory)
+	s := frontendtest.Open(t, started(Options{Options: resp.Options{Password: "secret"}}), frontendtest.InMemory)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled."
 	c := conn{s.Dial("client"), t}
 	for i := range access.LoginBurst {
@@ -148,7 +145,7 @@ func TestFailedAUTHCountsAsFailedLogin(t *testing.T) {
 			t.Fatalf("guess %d: %s", i, got)
 		}
 	}
-	if control.Logins().Wait("127.0.0.1:1", "", s.Broker.Now()) == 0 {
+	if s.Front.(*Frontend).broker.Control().Logins().Wait("127.0.0.1:1", "", s.Broker.Now()) == 0 {
 		t.Error("failed logins are not counted for the other protocols")
 	}
 	right := conn{s.Dial("right"), t}
@@ -166,12 +163,14 @@ func TestRoutedJobNeedsTheRoleForItsNewQueue(t *testing.T) {
 	control := &access.Control{}
 	control.Load([]access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Produce, Queues: []string{"a*"}}}}})
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return started(Options{Options: resp.Options{Access: control, Route: func(queue, typ string) (string, string) {
+		o := Options{}
+		o.Route = func(queue, typ string) (string, string) {
 			if typ == "Special" {
 				return "secret", typ
 			}
 			return queue, typ
-		}}})(access.NewGuard(b, control, core.Qless, "shop"))
+		}
+		return start(access.NewGuard(b, control, core.Qless, "shop"), o)
 	}, frontendtest.InMemory)
 	c := dial(t, s)
 	for call, refused := range map[string]bool{

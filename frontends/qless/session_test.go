@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -29,13 +30,15 @@ var scriptSHA = func() string {
 }()
 
 func started(o Options) frontendtest.Maker {
-	return func(b core.Broker) frontends.Frontend {
-		f := New(b, o)
-		if err := f.Start(); err != nil {
-			panic(err)
-		}
-		return f
+	return func(b core.Broker) frontends.Frontend { return start(access.Unrestricted(b, core.Qless), o) }
+}
+
+func start(b *access.Guard, o Options) *Frontend {
+	f := New(b, o)
+	if err := f.Start(); err != nil {
+		panic(err)
 	}
+	return f
 }
 
 // plain is the front-end with the default options.

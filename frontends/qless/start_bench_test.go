@@ -3,6 +3,9 @@ package qless
 import (
 	"strconv"
 	"testing"
+
+	"broker/access"
+	"broker/core"
 )
 
 // BenchmarkStart loads the state of a front-end with many jobs.
@@ -15,7 +18,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		f := New(s.Broker, Options{})
+		f := New(access.Unrestricted(s.Broker, core.Qless), Options{})
 		if err := f.Start(); err != nil {
 			b.Fatal(err)
 		}

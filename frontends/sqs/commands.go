@@ -107,7 +107,7 @@ func (q *request) mayUse(name string) bool {
 // mayOne refuses a caller that has none of the roles for a queue.
 func (q *request) mayOne(roles []access.Role, name string) error {
 	for _, role := range roles {
-		if q.front.opts.Access.Revoked(q.from.principal) {
+		if q.front.guard.Control().Revoked(q.from.principal) {
 			break
 		}
 		if q.from.principal.May(role, q.front.coreName(name)) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"broker/access"
+	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
 )
@@ -24,12 +25,21 @@ type fixture struct {
 	engine  *engine.Engine
 	options engine.Options
 	opts    Options
+
+	control  *access.Control
+	fallback string // the principal of requests without credentials
 }
 
 func setup(t testing.TB, set ...func(*Options)) *fixture {
 	t.Helper()
+	return setupFor(t, &access.Control{}, "", set...)
+}
+
+// setupFor is setup with principals. fallback is the one of requests without credentials.
+func setupFor(t testing.TB, control *access.Control, fallback string, set ...func(*Options)) *fixture {
+	t.Helper()
 	f := &fixture{
-		t: t, clock: coretest.NewClock(),
+		t: t, clock: coretest.NewClock(), control: control, fallback: fallback,
 		opts: Options{Account: "000000000000", Region: "us-east-1", MaxInFlight: 1000},
 	}
 	for _, s := range set {
@@ -50,11 +60,7 @@ func (f *fixture) start() {
 		f.t.Fatal(err)
 	}
 	f.engine = e
-	control := f.opts.Access
-	if control == nil {
-		control = &access.Control{}
-	}
-	f.Frontend = New(access.NewGuard(e, control, 0, f.opts.DefaultPrincipal), f.opts)
+	f.Frontend = New(access.NewGuard(e, f.control, core.SQS, f.fallback), f.opts)
 	if err := f.Start(); err != nil {
 		f.t.Fatal(err)
 	}

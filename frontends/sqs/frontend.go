@@ -10,15 +10,12 @@ import (
 
 // Options of the front-end.
 type Options struct {
-	Access *access.Control // principals; nil: none
-	Audit  access.Audit    // nil: no audit
+	Audit access.Audit // nil: no audit
 
 	// Panicked is called with the value and stack of a panic in a request. The client does not see them. May be nil.
 	Panicked func(value any, stack []byte)
 
-	// for requests without credentials, if principals are configured
-	DefaultPrincipal string
-	Account, Region  string // parts of URLs and ARNs
+	Account, Region string // parts of URLs and ARNs
 	// start of queue URLs; empty: from the client's Host header
 	URL string
 	// received messages of a queue that are not deleted; 0: no limit
@@ -30,7 +27,8 @@ type Options struct {
 
 // Frontend serves requests. Create it with New, Start it once, and Close it.
 type Frontend struct {
-	broker core.Broker // without a guard: each action checks the rights of its caller
+	broker core.Broker // without the guard: each action checks the rights of its caller
+	guard  *access.Guard
 	opts   Options
 	meter  meter
 	stacks stacks
@@ -50,10 +48,7 @@ type Frontend struct {
 }
 
 // New makes a front-end on the guarded broker of its protocol.
-func New(b core.Broker, o Options) *Frontend {
-	if o.Access == nil {
-		o.Access = &access.Control{}
-	}
+func New(b *access.Guard, o Options) *Frontend {
 	if o.Route == nil {
 		o.Route = func(queue, typ string) (string, string) { return queue, typ }
 	}
@@ -67,7 +62,7 @@ func New(b core.Broker, o Options) *Frontend {
 		o.MaxBodyBytes = maxBatchBytes
 	}
 	f := &Frontend{
-		broker: access.Unguarded(b), opts: o, meter: newMeter(), queues: make(map[string]*queue),
+		broker: b.Unguarded(), guard: b, opts: o, meter: newMeter(), queues: make(map[string]*queue),
 		running: access.NewPool(maxRunningTasks),
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -125,6 +120,6 @@ func (f *Frontend) may(c caller, role access.Role, name string) error {
 
 // forbid counts a refusal.
 func (f *Frontend) forbid(name string) error {
-	f.opts.Access.CountRefusal(core.SQS)
+	f.guard.CountRefusal()
 	return refuse(accessDenied, "Access to the resource %s is denied.", name)
 }

@@ -4,6 +4,9 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
+
+	"broker/access"
+	"broker/core"
 )
 
 // FuzzRequest decodes and checks arbitrary requests of both protocols with the largest parameter types: no panic.
@@ -15,7 +18,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("/?Action=ReceiveMessage", "",
 		"SendMessageBatchRequestEntry.1.DelaySeconds=x&SendMessageBatchRequestEntry.9999999999999999999.Id=b")
 	f.Add("/", "AmazonSQS.X", `{"Entries":[null,{"MessageAttributes":{"":null}}]}`)
-	front := New(nil, Options{Account: "000000000000"})
+	front := New(access.Unrestricted(nil, core.SQS), Options{Account: "000000000000"})
 	f.Fuzz(func(t *testing.T, path, target, body string) {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.URL.Path = path

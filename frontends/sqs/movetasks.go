@@ -161,7 +161,7 @@ func (f *Frontend) stillMay(t *moveTask, queue string) bool {
 	if access.IsReserved(t.Who) { // without a principal of the settings
 		return true
 	}
-	return f.opts.Access.Default(t.Who).May(access.Operate, f.coreName(queue))
+	return f.guard.Control().Default(t.Who).May(access.Operate, f.coreName(queue))
 }
 
 // tasksOf returns the tasks of a queue, newest first.

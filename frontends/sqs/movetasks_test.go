@@ -133,7 +133,7 @@ func TestMoveTaskEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		control := &access.Control{}
-		f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
+		f := setupFor(t, control, "shop")
 		everything := []access.Entry{{Name: "shop", Grants: []access.Grant{{Role: access.Admin}}}}
 		control.Load(everything)
 		want(t, "start", f.redrive("dead", 20), 200)

@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 
 	"broker/access"
-	"broker/core"
 	"broker/frontends"
 )
 
@@ -202,8 +201,8 @@ func (f *Frontend) hostURL(r *http.Request) string {
 // authenticate finds the principal of a request and reads its body. If the access key is unknown, it does not read the
 // body.
 func (q *request) authenticate(r *http.Request) (body []byte, err error) {
-	control := q.front.opts.Access
-	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.front.opts.DefaultPrincipal)}
+	control := q.front.guard.Control()
+	q.from = caller{address: r.RemoteAddr, principal: q.front.guard.Default()}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		cert := r.TLS.VerifiedChains[0][0]
 		q.from.identity = cert.Subject.String()
@@ -222,7 +221,7 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	case err != nil:
 		return nil, err
 	case s == nil && q.from.principal == access.Nobody:
-		control.CountRefusal(core.SQS)
+		q.front.guard.CountRefusal()
 		return nil, refuse(missingToken, "The request must contain a valid access key.")
 	case s == nil:
 		return q.readAs(r, q.from.principal)

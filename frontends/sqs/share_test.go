@@ -50,7 +50,7 @@ func shop(t *testing.T) *fixture {
 	control.Load([]access.Entry{{
 		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret, Grants: []access.Grant{{Role: access.Read}},
 	}})
-	f := setup(t, func(o *Options) { o.Access = control })
+	f := setupFor(t, control, "")
 	f.clock.Advance(exampleTime.Sub(f.clock.Now().Time()))
 	return f
 }

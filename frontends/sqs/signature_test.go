@@ -95,7 +95,7 @@ func TestRequestsMustBeSignedIfKeysAreConfigured(t *testing.T) {
 		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret,
 		Grants: []access.Grant{{Role: access.Produce, Queues: []string{"orders"}}},
 	}})
-	f := setup(t, func(o *Options) { o.Access = control })
+	f := setupFor(t, control, "")
 	f.clock.Advance(exampleTime.Sub(f.clock.Now().Time()))
 	for _, c := range []struct {
 		name    string

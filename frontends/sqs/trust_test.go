@@ -53,7 +53,7 @@ func TestPresignedURLAdmitsNoOtherAction(t *testing.T) {
 		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret,
 		Grants: []access.Grant{{Role: access.Admin}},
 	}})
-	f := setup(t, func(o *Options) { o.Access = control })
+	f := setupFor(t, control, "")
 	core.DoOnce(f.engine, core.Internal, &core.Submit{Job: &core.Job{Queue: "orders", Body: []byte("m")}})
 	link := presign(t, f, "http://queues.test/000000000000/orders?Action=GetQueueAttributes", exampleSecret)
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestWaitingReceiveEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 		"without principals until now": {"", nil},
 	} {
 		control := &access.Control{}
-		f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, c.fallback })
+		f := setupFor(t, control, c.fallback)
 		f.create("orders")
 		control.Load(c.before)
 		got := make(chan int, 1)
@@ -152,8 +152,7 @@ func TestWaitingReceiveEndsWhenThePrincipalLosesTheRole(t *testing.T) {
 func TestRouteToAForbiddenQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
-	f := setup(t, func(o *Options) {
-		o.Access, o.DefaultPrincipal = control, "shop"
+	f := setupFor(t, control, "shop", func(o *Options) {
 		o.Route = func(queue, typ string) (string, string) {
 			if typ == "special" {
 				return "secret", typ
@@ -182,7 +181,7 @@ func TestRouteToAForbiddenQueueIsRefused(t *testing.T) {
 func TestMoveTaskMovesOnlyToPermittedQueues(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
-	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
+	f := setupFor(t, control, "shop")
 	dead := f.create("a-dead")
 	policy := `{"deadLetterTargetArn":"` + f.arnOf("a-dead") + `","maxReceiveCount":1}`
 	for _, name := range []string{"a-orders", "b-secret"} {
@@ -214,7 +213,7 @@ func TestMoveTaskMovesOnlyToPermittedQueues(t *testing.T) {
 func TestSourceQueuesWithoutRightsAreNotListed(t *testing.T) {
 	t.Parallel()
 	control := &access.Control{}
-	f := setup(t, func(o *Options) { o.Access, o.DefaultPrincipal = control, "shop" })
+	f := setupFor(t, control, "shop")
 	f.create("a-dead")
 	policy := `{"deadLetterTargetArn":"` + f.arnOf("a-dead") + `","maxReceiveCount":1}`
 	f.create("a-orders", redrivePolicy, policy)

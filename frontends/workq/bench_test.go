@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -26,7 +27,7 @@ func (c *bareConn) FD() int                { return -1 }
 func BenchmarkAddLeaseComplete(b *testing.B) {
 	s := frontendtest.Open(b, plain, frontendtest.InMemory)
 	conn := &bareConn{}
-	session := New(s.Broker, Options{}).Open(conn)
+	session := New(access.Unrestricted(s.Broker, core.Workq), Options{}).Open(conn)
 	body := make([]byte, 256)
 	talk := func(text []byte) {
 		for len(text) > 0 {

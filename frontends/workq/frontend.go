@@ -54,7 +54,7 @@ const (
 
 // Frontend makes Workq sessions.
 type Frontend struct {
-	broker    core.Broker
+	broker    *access.Guard
 	opts      Options
 	pipelines frontends.Pool[pipeline]
 }
@@ -62,7 +62,7 @@ type Frontend struct {
 var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker.
-func New(b core.Broker, o Options) *Frontend {
+func New(b *access.Guard, o Options) *Frontend {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = defaultBodyBytes
 	}
@@ -86,7 +86,7 @@ func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	return &session{front: f, conn: c, client: frontends.OpenClient(f.broker, core.Workq, c, nil)}
+	return &session{front: f, conn: c, client: frontends.OpenClient(f.broker, c, nil)}
 }
 
 // maxCommand is the longest command, with its body and line ends.

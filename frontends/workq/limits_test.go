@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"broker/access"
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
@@ -113,7 +114,9 @@ func TestNumberOfNamesOfALeaseIsLimited(t *testing.T) {
 
 func TestLargeAnswersArePaused(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxOutputBytes: mebi}) })
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.Unrestricted(b, core.Workq), Options{MaxOutputBytes: mebi})
+	})
 	c := s.Dial("client")
 	const jobs, size, times = 10, 64 << 10, 10
 	want := appendOK(nil, jobs)
@@ -133,7 +136,9 @@ func TestLargeAnswersArePaused(t *testing.T) {
 
 func TestConfiguredBodyLimit(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxBodyBytes: 10}) })
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.Unrestricted(b, core.Workq), Options{MaxBodyBytes: 10})
+	})
 	c := s.Dial("client")
 	for n, want := range map[int]string{10: okLine, 11: badPayload} {
 		request, _ := addOf(n, n)

@@ -239,7 +239,7 @@ func (s *session) write(p *pending, r *core.Reply) {
 // noteDelete reports a deleted job for the audit log.
 func (s *session) noteDelete(id string) {
 	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn,
-		access.Change{Protocol: core.Workq, Action: "job.delete", Target: id})
+		access.Change{Action: "job.delete", Target: id})
 }
 
 // say writes an answer that needs no commit.
@@ -335,5 +335,5 @@ func (s *session) Closed() {
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	s.deliveries.Release(s.front.broker, core.Workq, s.conn.Out(), bytes)
+	s.deliveries.Release(s.front.broker, s.conn.Out(), bytes)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/access"
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
@@ -65,9 +66,13 @@ var transcripts = map[string]struct {
 // id is the prefix of the ids in testdata.
 const id = "6ba7b810-9dad-41d1-80b4-00000000000"
 
-func newWorkq(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) }
+func newWorkq(b core.Broker) frontends.Frontend {
+	return workq.New(access.Unrestricted(b, core.Workq), workq.Options{})
+}
 
-func newBeanstalk(b core.Broker) frontends.Frontend { return beanstalk.New(b, beanstalk.Options{}) }
+func newBeanstalk(b core.Broker) frontends.Frontend {
+	return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{})
+}
 
 func TestTranscripts(t *testing.T) {
 	t.Parallel()

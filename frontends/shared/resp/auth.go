@@ -12,14 +12,13 @@ type login struct {
 // authenticate checks a password or token. If the client gives a name with a token, it must be the name of the token's
 // principal. from is the client's address.
 func (s *Server) authenticate(name, given, from string) login {
-	if s.Access != nil {
-		if p := s.Access.ByToken(given); p != nil && (name == "" || name == p.Name()) {
-			return login{principal: p}
-		}
+	control := s.Broker.Control()
+	if p := control.ByToken(given); p != nil && (name == "" || name == p.Name()) {
+		return login{principal: p}
 	}
 	named := name != "" && name != "default"
 	switch {
-	case s.Password == "" && !s.Access.Enabled():
+	case s.Password == "" && !control.Enabled():
 		if name == "default" { // as in Redis, a user without a password may give any password
 			return login{}
 		}
@@ -28,10 +27,10 @@ func (s *Server) authenticate(name, given, from string) login {
 				"Are you sure your configuration is correct?"}
 		}
 	case s.Password != "" && !named && access.SamePassword(given, s.Password):
-		return login{principal: access.PasswordOf(s.Protocol)}
+		return login{principal: access.PasswordOf(s.Broker.Protocol())}
 	}
 	return login{
 		refusal: "WRONGPASS invalid username-password pair or user is disabled.",
-		hangUp:  s.Access.Logins().Failed(from, name, s.Broker.Now()) > 0,
+		hangUp:  control.Logins().Failed(from, name, s.Broker.Now()) > 0,
 	}
 }

@@ -14,8 +14,7 @@ import (
 
 // Server is what the connections of a front-end share.
 type Server struct {
-	Broker   core.Broker
-	Protocol core.Protocol
+	Broker   *access.Guard
 	Messages *Hub
 	Options
 }
@@ -40,7 +39,7 @@ const Overflow = "-ERR max number of clients reached\r\n"
 // Open begins a connection.
 func (s *Server) Open(c frontends.Conn) Connection {
 	return Connection{
-		Conn: c, Client: frontends.OpenClient(s.Broker, s.Protocol, c, nil), Authorized: s.Password == "",
+		Conn: c, Client: frontends.OpenClient(s.Broker, c, nil), Authorized: s.Password == "",
 		Subscriber: Subscriber{Wake: c.Wake}, server: s, reader: reader{Max: s.MaxBodyBytes},
 	}
 }
@@ -108,14 +107,14 @@ func (c *Connection) Dismiss(text string) {
 
 // Holder is whose share of pools the client uses now.
 func (c *Connection) Holder() access.Holder {
-	return access.HolderOf(access.PrincipalOf(c.server.Broker, c.Client), c.address())
+	return access.HolderOf(c.server.Broker.PrincipalOf(c.Client), c.address())
 }
 
 // Reset ends subscriptions, logs the client out and forgets its name.
 func (c *Connection) Reset() {
 	c.server.Messages.Leave(&c.Subscriber)
 	c.Authorized = c.server.Password == ""
-	access.LogIn(c.server.Broker, c.Client, nil)
+	c.server.Broker.LogIn(c.Client, nil)
 	c.setName("")
 }
 
@@ -147,7 +146,7 @@ func (c *Connection) Auth(b []byte, args []string) ([]byte, core.Commit) {
 		return Refuse(b, login.refusal)
 	}
 	if login.principal != nil {
-		access.LogIn(c.server.Broker, c.Client, login.principal)
+		c.server.Broker.LogIn(c.Client, login.principal)
 	}
 	c.Authorized = true
 	return OK(b)

@@ -16,9 +16,6 @@ type Options struct {
 	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
-	// Access finds principals by the tokens that clients send with AUTH. Nil: no principals.
-	Access *access.Control
-
 	// Audit is called after each change by an operator. May be nil.
 	Audit access.Audit
 
