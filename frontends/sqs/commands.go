@@ -8,8 +8,14 @@ import (
 
 // command describes an action of the API.
 type command struct {
-	run     func(*request) (any, error)
+	run     func(*request) (outcome, error)
 	noQueue bool // not allowed with Query on a queue's path
+}
+
+// outcome is how far a request is: it has its result, or it waits.
+type outcome struct {
+	result any      // a pointer to a struct that is encoded; nil: the action has none
+	waits  *leasing // a receive that waits for its first message; nil: the request is complete
 }
 
 // Roles of an action. One of them, for the queue, is enough.
@@ -42,7 +48,7 @@ var commands = map[string]command{
 	"SendMessage":      on(produce, (*request).sendMessage),
 	"SendMessageBatch": on(produce, (*request).sendMessageBatch),
 
-	"ReceiveMessage":               on(consume, (*request).receiveMessage),
+	"ReceiveMessage":               {run: decoded(ofQueue(consume, (*request).receiveMessage))},
 	"DeleteMessage":                on(consume, (*request).deleteMessage),
 	"DeleteMessageBatch":           on(consume, (*request).deleteMessageBatch),
 	"ChangeMessageVisibility":      on(consume, (*request).changeVisibility),
@@ -54,16 +60,24 @@ var commands = map[string]command{
 	"CancelMessageMoveTask":      {run: plain((*request).cancelMoveTask)},
 }
 
-// plain decodes the parameters of an action.
-func plain[In any](run func(*request, *In) (any, error)) func(*request) (any, error) {
-	return func(q *request) (any, error) {
+// decoded decodes the parameters of an action.
+func decoded[In any](run func(*request, *In) (outcome, error)) func(*request) (outcome, error) {
+	return func(q *request) (outcome, error) {
 		in := new(In)
 		err := q.wire.decode(in)
 		if q.wire.body, q.wire.form = nil, nil; err != nil { // nobody needs them again, and a poll waits for long
-			return nil, err
+			return outcome{}, err
 		}
 		return run(q, in)
 	}
+}
+
+// plain makes the run of an action that has its result at once.
+func plain[In any](run func(*request, *In) (any, error)) func(*request) (outcome, error) {
+	return decoded(func(q *request, in *In) (out outcome, err error) {
+		out.result, err = run(q, in)
+		return out, err
+	})
 }
 
 // target is the part of requests that names a queue.
@@ -73,29 +87,41 @@ type target struct {
 
 func (t *target) queueURL() string { return t.QueueURL }
 
-// on makes the command of an action on a queue, for callers with one of the roles.
-func on[In any, P interface {
+// queueInput is the parameters of an action on a queue.
+type queueInput[In any] interface {
 	*In
 	queueURL() string
-}](roles []access.Role, run func(*request, *queue, *In) (any, error),
-) command {
-	return command{run: plain(func(q *request, in *In) (any, error) {
+}
+
+// on makes the command of an action on a queue, for callers with one of the roles. The action has its result at once.
+func on[In any, P queueInput[In]](roles []access.Role, run func(*request, *queue, *In) (any, error)) command {
+	return command{run: decoded(ofQueue[In, P](roles, func(q *request, of *queue, in *In) (out outcome, err error) {
+		out.result, err = run(q, of, in)
+		return out, err
+	}))}
+}
+
+// ofQueue finds the queue of an action, for callers with one of the roles.
+func ofQueue[In any, P queueInput[In]](
+	roles []access.Role, run func(*request, *queue, *In) (outcome, error),
+) func(*request, *In) (outcome, error) {
+	return func(q *request, in *In) (out outcome, err error) {
 		name := queueName(P(in).queueURL())
 		if name == "" {
 			name = queueName(q.wire.pathURL)
 		}
 		if name == "" {
-			return nil, missing("QueueUrl")
+			return out, missing("QueueUrl")
 		}
 		if err := q.mayOne(roles, name); err != nil {
-			return nil, err
+			return out, err
 		}
 		queue, err := q.find(name)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		return run(q, queue, in)
-	})}
+	}
 }
 
 // mayUse reports whether a caller may know that a queue exists.

@@ -68,11 +68,11 @@ func (in *receiveInput) check(of *queue) error {
 	return nil
 }
 
-// receiveMessage leases messages. If there is none yet and the receiver waits for the first one, the result is the
+// receiveMessage leases messages. If there is none yet and the receiver waits for the first one, the outcome is the
 // leasing: its conclude returns the final result.
-func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
+func (q *request) receiveMessage(of *queue, in *receiveInput) (outcome, error) {
 	if err := in.check(of); err != nil {
-		return nil, err
+		return outcome{}, err
 	}
 	f := q.front
 	l := &leasing{q: q, of: of, in: in, c: f.open(q.from), limit: 1}
@@ -87,50 +87,50 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
 	}
 	if again, found := f.attempts.find(of.Name, in.ReceiveRequestAttemptID, f.broker.Now()); found {
 		if out, commit := l.repeat(again); out != nil {
-			return out, l.c.Committed(q.ctx, commit)
+			return outcome{result: out}, l.c.Committed(q.ctx, commit)
 		}
 	}
 	if full, err := l.full(); full || err != nil {
 		if of.FIFO && err == nil {
-			return &receiveOutput{}, nil
+			return outcome{result: &receiveOutput{}}, nil
 		}
 		if err == nil {
 			err = refuse(overLimit, "Too many messages in flight: %d.", f.opts.MaxInFlight)
 		}
-		return nil, err
+		return outcome{}, err
 	}
 	q.giveBack = l.giveBack
 	l.request()
 	if waits = !l.c.Replied(); waits {
-		return l, nil
+		return outcome{waits: l}, nil
 	}
 	return l.result()
 }
 
 // conclude ends a leasing that has waited.
-func (l *leasing) conclude() (any, error) {
+func (l *leasing) conclude() (outcome, error) {
 	defer l.c.Close()
 	return l.result()
 }
 
 // result returns the leased messages. It waits if there is no reply yet.
-func (l *leasing) result() (any, error) {
+func (l *leasing) result() (out outcome, err error) {
 	q, f, of, in := l.q, l.q.front, l.of, l.in
 	if err := l.take(); err != nil {
-		return nil, err
+		return out, err
 	}
 	if len(l.taken) == 0 {
-		return &receiveOutput{}, nil
+		return outcome{result: &receiveOutput{}}, nil
 	}
 	if err := q.mayOne(consume, of.Name); err != nil { // a reload may have removed the right during the wait
-		return nil, err
+		return out, err
 	}
 	if err := l.c.Committed(q.ctx, client.Latest(l.taken)); err != nil { // only in a cluster a lease needs a commit
-		return nil, err
+		return out, err
 	}
 	l.hide()
 	f.attempts.remember(of.Name, in.ReceiveRequestAttemptID, l.taken, f.broker.Now())
-	return l.view(), nil
+	return outcome{result: l.view()}, nil
 }
 
 // leasing is a receive in progress.

@@ -90,22 +90,22 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		front: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r),
 	}
 	q.conn, _ = r.Context().Value(connKey{}).(frontends.SharedConn)
-	result, err := q.serve(r)
+	out, err := q.serve(r)
 	for _, release := range q.held {
 		release()
 	}
-	if l, waits := result.(*leasing); waits {
+	if l := out.waits; l != nil {
 		_ = l.c.Wait(q.ctx) // here, where the stack is not deep; conclude sees the error again
-		result, err = q.guard(l.conclude)
+		out, err = q.guard(l.conclude)
 	}
 	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {
 		q.giveBack()
-		q.giveBack, result = nil, &receiveOutput{}
+		q.giveBack, out.result = nil, &receiveOutput{}
 	}
 	body, contentType, status, requestID := []byte(nil), "", http.StatusOK, uuid.NewString()
 	w.Header().Set("X-Amzn-Requestid", requestID)
 	if err == nil {
-		body, contentType, err = q.wire.encodeResult(result, requestID)
+		body, contentType, err = q.wire.encodeResult(out.result, requestID)
 	}
 	if err != nil {
 		e := errorOf(err)
@@ -130,45 +130,45 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve runs a request until it has its result or waits. A request that may wait runs on another goroutine: decoding
 // needs a deep stack, which the goroutine of the connection would keep while it waits.
-func (q *request) serve(r *http.Request) (result any, err error) {
-	run := func() { result, err = q.guard(func() (any, error) { return q.start(r) }) }
+func (q *request) serve(r *http.Request) (out outcome, err error) {
+	run := func() { out, err = q.guard(func() (outcome, error) { return q.start(r) }) }
 	if target := r.Header.Get("X-Amz-Target"); target != "" && target != targetHead+receiveAction {
 		run()
-		return result, err
+		return out, err
 	}
 	q.front.stacks.run(run)
-	return result, err
+	return out, err
 }
 
 // guard runs a part of a request. A panic only fails this request.
-func (q *request) guard(run func() (any, error)) (result any, err error) {
+func (q *request) guard(run func() (outcome, error)) (out outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.front.opts.Panicked(p, debug.Stack())
-			result, err = nil, errPanic
+			out, err = outcome{}, errPanic
 		}
 	}()
 	return run()
 }
 
 // start reads and runs a request.
-func (q *request) start(r *http.Request) (any, error) {
+func (q *request) start(r *http.Request) (out outcome, err error) {
 	q.wire.isJSON, q.wire.queryJSON = r.Header.Get("X-Amz-Target") != "", acceptsJSON(r)
 	if fromPage(r) {
-		return nil, refuse(accessDenied, "Pages of web sites may not use this service.")
+		return out, refuse(accessDenied, "Pages of web sites may not use this service.")
 	}
 	body, err := q.authenticate(r)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	w, err := readRequest(r, body)
 	q.wire = w
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	c, known := commands[w.action]
 	if !known {
-		return nil, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
+		return out, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
 	}
 	return c.run(q)
 }
