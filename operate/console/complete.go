@@ -11,9 +11,12 @@ import (
 const maxCompletions = 12
 
 // completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also
-// offers bare names.
+// offers bare names. For a cron expression it answers with its next runs.
 func completePage(r *request) (*view, error) {
-	lines, err := r.completions(r.query.Get("q"), r.query.Has("jump"))
+	lines, err := r.nextRuns(r.query.Get("cron"), r.query.Get("zone")), error(nil)
+	if !r.query.Has("cron") {
+		lines, err = r.completions(r.query.Get("q"), r.query.Has("jump"))
+	}
 	if err != nil {
 		return nil, err
 	}

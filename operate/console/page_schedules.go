@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,8 @@ type schedulesData struct {
 	Editing   bool // the form changes an existing schedule
 	Open      bool // the form is open
 	Problem   string
-	AskText   bool // the form offers to save a body that is not JSON
+	Runs      []string // the next runs of the cron expression in the form, or what is wrong with it
+	AskText   bool     // the form offers to save a body that is not JSON
 }
 
 // scheduleFields are the fields of the form.
@@ -36,6 +38,7 @@ func schedulesPage(r *request) (*view, error) {
 			}
 		}
 		d.Form, d.Editing, d.Open = scheduleForm(&list[i]), true, true
+		d.Runs = r.nextRuns(d.Form["cron"], d.Form["zone"])
 	}
 	return &view{page: "schedules", title: "Schedules", nav: "schedules", data: d, still: d.Open}, nil
 }
@@ -64,6 +67,15 @@ func changeSchedules(r *request) (*view, error) {
 	switch do := r.PostFormValue("do"); do {
 	case "create", "change":
 		return r.putSchedule(name, do == "create")
+	case "runs":
+		v, err := schedulesPage(r)
+		if err != nil {
+			return nil, err
+		}
+		d := v.data.(*schedulesData)
+		d.Open, d.Editing, v.still = true, r.PostFormValue("revision") != "", true
+		d.retype(r)
+		return v, nil
 	case "pause", "resume":
 		if err := r.service.PauseSchedule(r.Context(), r.caller, name, do == "pause"); err != nil {
 			return nil, err
@@ -103,10 +115,36 @@ func (r *request) putSchedule(name string, create bool) (*view, error) {
 	}
 	return again(r, err, schedulesPage, func(d *schedulesData, reason string) {
 		d.Problem, d.Open, d.Editing, d.AskText = reason, true, !create, asksForText(err)
-		for _, field := range scheduleFields {
-			d.Form[field] = r.PostFormValue(field)
-		}
+		d.retype(r)
 	})
+}
+
+// retype fills the form with the submitted values.
+func (d *schedulesData) retype(r *request) {
+	for _, field := range scheduleFields {
+		d.Form[field] = r.PostFormValue(field)
+	}
+	d.Runs = r.nextRuns(d.Form["cron"], d.Form["zone"])
+}
+
+// shownRuns is the number of runs that a form predicts.
+const shownRuns = 5
+
+// nextRuns lists the next runs of a cron expression, in its time zone, or says what is wrong with it.
+func (r *request) nextRuns(cron, zone string) (lines []string) {
+	cron, zone = strings.TrimSpace(cron), strings.TrimSpace(zone)
+	if cron == "" {
+		return nil
+	}
+	runs, err := r.service.NextRuns(cron, zone, shownRuns)
+	var refused *service.Error
+	if errors.As(err, &refused) {
+		return []string{refused.Detail}
+	}
+	for _, at := range runs {
+		lines = append(lines, at.Format("Mon 2006-01-02 15:04:05 MST"))
+	}
+	return lines
 }
 
 func scheduleChange(r *request, name string) (service.ScheduleChange, error) {

@@ -208,3 +208,33 @@ func TestStepLongerThanItsFieldIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNextRunsAreShownWhileAScheduleIsTyped: in the zone of the schedule, over the change to summer time, and with the
+// words of the API for a mistake.
+func TestNextRunsAreShownWhileAScheduleIsTyped(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.advance(time.Date(2030, 3, 29, 0, 0, 0, 0, time.UTC).Sub(f.clock.Now().Time()))
+	runs := []string{
+		"Fri 2030-03-29 12:00:00 CET", "Sat 2030-03-30 12:00:00 CET", "Sun 2030-03-31 12:00:00 CEST",
+		"Mon 2030-04-01 12:00:00 CEST", "Tue 2030-04-02 12:00:00 CEST",
+	}
+	form := url.Values{"do": {"runs"}, "name": {"s"}, "queue": {"q"}, "cron": {"0 12 * * *"}, "zone": {"Europe/Vienna"}}
+	f.wants(f.post("/schedules", form), append(runs, `name="queue" value="q"`, `name="do" value="create"`)...)
+	answer := f.get("/complete?" + url.Values{"cron": form["cron"], "zone": form["zone"]}.Encode())
+	if want := `["` + strings.Join(runs, `","`) + `"]`; answer != want {
+		t.Errorf("while it is typed: %s, want %s", answer, want)
+	}
+	for cron, want := range map[string]string{
+		"*/90 * * * *": "the step 90 is longer than the field minute", "0 12 *": "expected five fields of crontab",
+	} {
+		form.Set("cron", cron)
+		f.wants(f.post("/schedules", form), want)
+	}
+	form.Set("zone", "Vienna")
+	form.Set("cron", "0 12 * * *")
+	f.wants(f.post("/schedules", form), "is not a time zone such as Europe/Vienna")
+	if list, err := f.service.Schedules(t.Context(), f.caller); err != nil || len(list) > 0 {
+		t.Errorf("a prediction has made a schedule: %v, %v", list, err)
+	}
+}

@@ -134,8 +134,9 @@ func (s *Service) isIn(ctx context.Context, c *session, condition string, q *cor
 		if q.Ready() == 0 || q.Paused {
 			return false, nil
 		}
-		w, err := s.queueWait(ctx, c, q.Name, &Queue{Ready: q.Ready()})
-		return w != nil && w.Reason == core.WaitLimit.String(), err
+		next := core.Filter{Queues: []string{q.Name}, States: []core.State{core.Ready}}
+		r, err := c.call(ctx, &core.Find{Filter: next, Order: core.OrderQueue, Limit: 1, Brief: true})
+		return err == nil && len(r.Jobs) > 0 && r.Jobs[0].Reason == core.WaitLimit, err
 	}
 	return true, nil
 }

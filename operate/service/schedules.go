@@ -197,6 +197,28 @@ func (s *Service) PutSchedule(
 	return scheduleOf(e), nil
 }
 
+// NextRuns returns the next n runs of a cron expression, in its time zone (empty: UTC). Its errors are those of
+// PutSchedule.
+func (s *Service) NextRuns(expression, zone string, n int) (runs []time.Time, err error) {
+	if err := crontab.CheckSteps(expression); err != nil {
+		return nil, invalid("body.cron", "%v", err)
+	}
+	local, err := time.LoadLocation(zone)
+	if err != nil {
+		return nil, invalid("body.zone", "%q is not a time zone such as Europe/Vienna", zone)
+	}
+	of, err := crontab.Parse(expression, local)
+	if err != nil {
+		return nil, invalid("body.cron", "cron: %v", err)
+	}
+	for at := s.Now().Time(); len(runs) < n; runs = append(runs, at) {
+		if at = of.Next(at); at.IsZero() {
+			break
+		}
+	}
+	return runs, nil
+}
+
 // scheduleError is the error for an invalid schedule.
 func scheduleError(err error) error {
 	var e *Error

@@ -381,6 +381,26 @@
     }, 120);
   });
 
+  // The next runs of a cron expression are shown while it is typed, with the server's own words for a mistake.
+  let runsOf = 0;
+  document.addEventListener('input', (e) => {
+    const form = e.target.closest('form');
+    const list = form?.querySelector('[data-runs]');
+    if (!list || !/^(cron|zone)$/.test(e.target.name)) return;
+    clearTimeout(runsOf);
+    runsOf = setTimeout(async () => {
+      const { cron, zone } = form.elements;
+      const asked = cron.value;
+      const url = `${list.dataset.runs}${encodeURIComponent(asked)}&zone=${encodeURIComponent(zone.value)}`;
+      const lines = asked.trim() ? await fetch(url).then((r) => (r.ok ? r.json() : []), () => []) : [];
+      if (asked !== cron.value) return;
+      const items = lines.map((line) => Object.assign(document.createElement('li'), { textContent: line }));
+      const ul = Object.assign(document.createElement('ul'), { className: 'plain' });
+      ul.append(...items);
+      list.replaceChildren(...(items.length ? ['Next runs:', ul] : []));
+    }, 250);
+  });
+
   // A search without a result so far continues with its next page.
   let searching = '';
   const search = () => {
