@@ -18,6 +18,7 @@ type limitsData struct {
 	Form     map[string]string
 	Open     bool
 	Problem  string
+	Tenant   string        // what the key of the form has now
 	Keys     []service.Job // holders of unique keys, youngest first
 	KeyCount string
 	NextKeys template.URL
@@ -44,6 +45,15 @@ func limitsPage(r *request) (*view, error) {
 		limits[i].Uses = inUse(limits[i].Uses)
 	}
 	d := &limitsData{Limits: limits, Form: map[string]string{"scope": "queue"}, Next: r.nextPage("limits", cursor)}
+	if r.query.Has("scope") { // a link to the form
+		d.Open = true
+		for _, field := range limitFields {
+			d.Form[field] = r.query.Get(field)
+		}
+		if d.Tenant, err = r.tenantText(d.Form["queue"], d.Form["scope"], d.Form["name"]); err != nil {
+			return nil, err
+		}
+	}
 	holders, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{HoldsKey: true},
 		service.JobPage{Sort: "-created", Limit: keyRows, Cursor: r.query.Get("keys"), Count: true})
 	if err != nil {
@@ -57,6 +67,33 @@ func limitsPage(r *request) (*view, error) {
 		d.NextKeys = joinURL("limits", with(r.query, "keys", holders.Cursor)+"#keys")
 	}
 	return &view{page: "limits", title: "Limits", nav: "limits", data: d}, nil
+}
+
+// tenantText says how many jobs a limit of a key would be for; empty: it is not for one key from a tag.
+func (r *request) tenantText(queue, scope, key string) (string, error) {
+	if queue == "" || scope != "key" || key == "" {
+		return "", nil
+	}
+	q, err := r.service.Queue(r.Context(), r.caller, queue)
+	if err != nil || q.Sharing == nil || q.Sharing.KeyTag == "" {
+		return "", ignoreRefusal(err)
+	}
+	count := func(state string) (string, error) {
+		list, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+			Queues: []string{queue}, Tags: []string{q.Sharing.KeyTag + ":" + key}, States: []string{state},
+		}, service.JobPage{Limit: 1, Brief: true, Count: true})
+		if list.CountExact {
+			return num(list.Count), err
+		}
+		return num(list.Count) + " or more", err
+	}
+	running, err := count("leased")
+	if err != nil {
+		return "", ignoreRefusal(err)
+	}
+	ready, err := count("ready")
+	return "The key " + key + " has " + running + " running and " + ready + " ready jobs. Running jobs go on; those " +
+		"beyond the limit wait.", ignoreRefusal(err)
 }
 
 // inUse returns the types or keys that count against a limit, busiest first.

@@ -277,7 +277,10 @@ func TestQueuePageShowsLimitsOfKeys(t *testing.T) {
 		f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 	}
 	f.leases("q")
-	f.wants(f.get("/queues/q"), "<strong>acme</strong>", `<span class="warn">2</span>`)
+	throttle := "limits?queue=q&amp;scope=key&amp;name=acme"
+	f.wants(f.get("/queues/q"), "<strong>acme</strong>", `<span class="warn">2</span>`, `href="`+throttle+`#edit"`)
+	f.wants(f.get("/"+html.UnescapeString(throttle)), "The key acme has 1 running and 2 ready jobs.",
+		`<details class="fold" id="edit" open>`, `name="name" value="acme"`)
 }
 
 func TestLeafLeadsToTheTopOfItsWorkflow(t *testing.T) {
