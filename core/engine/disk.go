@@ -48,6 +48,9 @@ func (e *Engine) checkDisk() {
 	if full == e.disk.full {
 		return
 	}
+	if !full && e.opts.Replicated == nil {
+		e.store.KeepReserve(e.opts.MinFreeDiskBytes) // a start may have used it
+	}
 	e.disk.full = full
 	e.mu.Lock()
 	if full {

@@ -43,7 +43,10 @@ func (e *Engine) openStore() error {
 		e.store, e.journal = r.Store, r.Journal
 		return nil
 	}
-	s, err := store.Open(store.Options{Dir: e.opts.Dir, FS: e.opts.FS, Warn: e.opts.Listener.StoreWarning})
+	s, err := store.Open(store.Options{
+		Dir: e.opts.Dir, FS: e.opts.FS, Warn: e.opts.Listener.StoreWarning,
+		MinFreeBytes: e.opts.MinFreeDiskBytes,
+	})
 	if err != nil {
 		return err
 	}
@@ -54,6 +57,7 @@ func (e *Engine) openStore() error {
 	if s.Created() {
 		e.opts.Listener.StoreCreated(e.opts.Dir)
 	}
+	s.KeepReserve(e.opts.MinFreeDiskBytes)
 	e.store, e.journal = s, s
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,7 +81,7 @@ func drainBig(t *testing.T, b *harness.Broker, k *ledger) (n int) {
 func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
-	d := harness.NewSmallDisk(t, 160*mib)
+	d := harness.NewSmallDisk(t, 192*mib)
 	b := onDisk(t, d, "min_free_disk = \"48 MiB\"\n")
 	k := newLedger(t)
 	k.started()
@@ -95,7 +97,7 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	if refusal == nil || !strings.Contains(refusal.Error(), "Disk full") {
 		t.Fatalf("after %d jobs: %v", taken, refusal)
 	}
-	t.Logf("%d jobs of 60 KiB on a disk of 160 MiB with min_free_disk 48 MiB, %d MiB free: %v", taken, d.Free()/mib,
+	t.Logf("%d jobs of 60 KiB on a disk of 192 MiB with min_free_disk 48 MiB, %d MiB free: %v", taken, d.Free()/mib,
 		refusal)
 	status, body, err := b.Get("/healthz")
 	check(t, err)
@@ -195,4 +197,31 @@ func TestReadOnlyDataFolderIsRefused(t *testing.T) {
 	if out := b.Tail(); !strings.Contains(out, "read-only file system") || !strings.Contains(out, b.Data) {
 		t.Errorf("the message does not name the error and the folder: %s", out)
 	}
+}
+
+// Other programs may fill the disk too. The jobs that wait must then not be out of reach.
+func TestBrokerStartsAndDrainsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	d := harness.NewSmallDisk(t, 448*mib)
+	b := onDisk(t, d, "min_free_disk = \"128 MiB\"\n")
+	k := newLedger(t)
+	k.started()
+	taken, refusal := fill(t, b, k, 400)
+	check(t, refusal)
+	b.Crash() // its log is to be read again
+	filler, err := os.Create(filepath.Join(d.Dir, "filler"))
+	check(t, err)
+	for block := make([]byte, 64<<10); err == nil; {
+		_, err = filler.Write(block)
+	}
+	check(t, filler.Close())
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	b.Restart()
+	k.started()
+	wantRefusals(t, b, "disk", "disk is nearly full")
+	equal(t, "jobs worked on", drainBig(t, b, k), taken)
+	k.checkLost(b)
 }

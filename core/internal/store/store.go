@@ -34,6 +34,9 @@ type Options struct {
 	// after the next Flush.
 	Replicated bool
 
+	// MinFreeBytes are to stay free; half of them, at most 48 MiB, are set aside for a start on a full disk. Zero: none.
+	MinFreeBytes uint64
+
 	copying   bool // the folder is inside the folder of an unfinished copy
 	salvaging bool // open the store although files that GUARD covers, the format version or the position are damaged
 	emptied   bool // some tables have another size than the manifest says
@@ -156,6 +159,9 @@ func (s *Store) open(o Options) (err error) {
 		if err := integrity.CheckLogTail(o.FS, o.FS.PathJoin(o.Dir, found.NewestLog), found.LogBytes); err != nil {
 			return err
 		}
+	}
+	if !o.ReadOnly {
+		s.useReserve(o.MinFreeBytes)
 	}
 	err = s.latch.Run("open store", func() error {
 		return s.settled(func() (err error) {
