@@ -100,7 +100,7 @@ test-packages: clients tested tool-go-licenses tool-helm tool-kubeconform tool-n
 check: replaced lint dead licenses race fuzz-short sim-short ## the gates: libraries as published, lint, dead code, licenses, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
-nightly: tested clients fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
+nightly: tested clients fuzz sim race-all torture compat ## what takes hours or limits durations: long fuzz and simulation, torture, scale
 	$(INTEGRATION) -tags nightly -timeout 3h . ./bench ./cluster
 
 .PHONY: lint
@@ -190,6 +190,10 @@ sim-short:
 .PHONY: torture
 torture: tested ## kill the broker TORTURE_ROUNDS (100) times under load, fill its disk, flood it
 	TORTURE_ROUNDS=$(TORTURE_ROUNDS) $(INTEGRATION) -tags nightly -timeout 3h -v ./torture
+
+.PHONY: compat
+compat: tested clients ## run clients and suites of other projects (checkouts in SUITES), write docs/compatibility.md
+	BROKER_BIN=$(TESTED) go run -C integration ./compat -suites "$(if $(SUITES),$(abspath $(SUITES)))"
 
 .PHONY: bench
 bench: tested ## measure the broker beside gearmand, beanstalkd, Faktory and Redis where they are installed
