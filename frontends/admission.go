@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"broker/access"
-	"broker/core"
 )
 
 // Admission is what a session knows about the rights of its client.
@@ -54,12 +53,4 @@ func (b Bounds) LoginTime() time.Duration {
 		return b.LoginFor
 	}
 	return DefaultLoginFor
-}
-
-// AdmissionOf is the admission of a client of the broker. without says what a client without a right may do.
-func AdmissionOf(b *access.Guard, id core.ClientID, without Rights) Admission {
-	if p := b.PrincipalOf(id); p.HasRights() {
-		return Admission{Principal: p}
-	}
-	return Admission{Rights: without}
 }

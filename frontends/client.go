@@ -23,13 +23,6 @@ func OpenClient(b *access.Guard, c Conn, login *access.Principal) core.ClientID 
 	return b.Admit(o, access.Credentials{Certificate: PeerCertificate(c), Login: login})
 }
 
-// CancelWaits ends everything that a connection's client waits for, without an answer; see core.CancelWaits. A session
-// never replaces its client to end a wait: replies that are held for a commit are woken through the client that asked
-// for them.
-func CancelWaits(b *access.Guard, client core.ClientID) {
-	b.Unguarded().Do(client, []core.Op{&core.CancelWaits{}}, nil)
-}
-
 // PeerCertificate is the verified certificate of a connection's client; nil if there is none.
 func PeerCertificate(c Conn) *x509.Certificate {
 	if certified, ok := c.(CertifiedConn); ok {

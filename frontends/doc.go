@@ -1,16 +1,18 @@
 // Package frontends holds the parts that all protocol front-ends share. A Session turns bytes into operations. A Conn
 // is the connection that it writes to. A Pipeline sends many requests to the broker in one call. An Outbox holds
-// replies back until they are durable.
+// replies back until they are durable. Requests, or Pipelined where there is a pipeline, is the part of a session that
+// is the same in all protocols: the loop over the input, the end of the input, the client of the broker.
 //
 // # How a front-end works
 //
-// The event loop offers received bytes to Session.Feed. The session parses requests and adds each to its Pipeline: with
-// Expect and Ask if the broker must decide an operation, with Local if the answer needs no broker. Pipeline.Run passes
-// all operations to core.Broker.Do in one call and calls Respond for each request, in order. Respond writes the answer
-// to the Outbox, with the commit that must be durable before the answer is sent. When Feed returns, the loop sends all
+// The event loop offers received bytes to Requests.Feed, which calls the session's Step for each request. Step parses
+// the request and adds it to the Pipeline: with Expect and Ask if the broker must decide an operation, with Local if
+// the answer needs no broker. MarkDue makes the pipeline run before the next request. Pipeline.Run passes all
+// operations to core.Broker.Do in one call and calls Respond for each request, in order. Respond writes the answer to
+// the Outbox, with the commit that must be durable before the answer is sent. When Feed returns, the loop sends all
 // answers that need not wait.
 //
-//	bytes ─ Feed ─▶ requests ─ Pipeline ─▶ operations ─ Do ─▶ replies ─ Respond, Push ─▶ Outbox ─ commit ─▶ socket
+//	bytes ─ Feed, Step ─▶ requests ─ Pipeline ─▶ operations ─ Do ─▶ replies ─ Respond, Push ─▶ Outbox ─ commit ─▶ socket
 //
 // Some replies come later: a job for a parked lease, an outcome, a commit. They wake the connection. The loop calls
 // Deliver, which runs an empty pipeline; the pipeline passes the replies to Push. Then the loop offers the unread input

@@ -22,6 +22,7 @@ type Pipeline[R any] struct {
 	replies  []core.Reply
 	tags     *uint64 // the last tag; it belongs to the session, because tags outlive the pipeline
 	answered int     // requests[:answered] are answered, or wait for a push
+	due      bool    // the pipeline must run before the next request
 
 	// Pools for the most frequent operations.
 	Submits   OpPool[core.Submit]
@@ -73,6 +74,12 @@ func (p *Pipeline[R]) add(r pipelined[R]) uint64 {
 // Ask adds an operation.
 func (p *Pipeline[R]) Ask(op core.Op) { p.ops = append(p.ops, op) }
 
+// MarkDue makes the pipeline run before the next request.
+func (p *Pipeline[R]) MarkDue() { p.due = true }
+
+// Due reports whether the pipeline must run before the next request.
+func (p *Pipeline[R]) Due() bool { return p.due }
+
 // Len is the number of requests.
 func (p *Pipeline[R]) Len() int { return len(p.requests) }
 
@@ -122,7 +129,7 @@ func (p *Pipeline[R]) Reset() {
 	clear(p.requests)
 	clear(p.ops)
 	clear(p.replies)
-	p.requests, p.ops, p.replies, p.answered = p.requests[:0], p.ops[:0], p.replies[:0], 0
+	p.requests, p.ops, p.replies, p.answered, p.due = p.requests[:0], p.ops[:0], p.replies[:0], 0, false
 	if cap(p.replies) > maxKeptReplies {
 		p.replies = nil
 	}
@@ -135,6 +142,9 @@ func (p *Pipeline[R]) Reset() {
 	p.Inspects.reset()
 	p.Sleeps.reset()
 }
+
+// Clear forgets what a call has left in the struct that embeds the pipeline. Without such a struct there is nothing.
+func (p *Pipeline[R]) Clear() {}
 
 // OpPool hands out operations that are reused from one round of a pipeline to the next.
 type OpPool[T any] struct{ items []T }

@@ -119,11 +119,11 @@ func (s *session) peekBuried(p *pipeline, _ *args) {
 
 // peekOrder answers with the first job of the used tube in an order.
 func (s *session) peekOrder(p *pipeline, order core.Order) {
-	if !s.front.broker.AllowedFor(s.client, access.Read, s.usedQueue()) {
+	if !s.AllowedFor(access.Read, s.usedQueue()) {
 		p.say(unknown)
 		return
 	}
-	s.flush(p)
+	s.Flush()
 	found, _, commit := s.first(order, 1)
 	if len(found) == 0 {
 		p.sayAfter(notFound, commit)
@@ -138,7 +138,7 @@ func (s *session) remove(p *pipeline, a *args) {
 		return
 	}
 	_, held := s.held[ref.Seq]
-	mayCancel := !held || s.front.broker.PrincipalOf(s.client).MaySome(access.Operate)
+	mayCancel := !held || s.Principal().MaySome(access.Operate)
 	replies := 1
 	if held && mayCancel {
 		replies++
@@ -269,7 +269,7 @@ func (s *session) use(p *pipeline, a *args) {
 		return
 	}
 	if name != s.used {
-		s.flush(p) // earlier commands concern the other tube
+		s.Flush() // earlier commands concern the other tube
 		s.hold(name)
 		s.free(s.used)
 		s.front.tubes.change(s.used, func(t *tube) { t.using-- })
@@ -306,7 +306,7 @@ func (s *session) ignore(p *pipeline, a *args) {
 			p.say(notIgnored)
 			return
 		}
-		s.flush(p)
+		s.Flush()
 		s.free(name)
 		s.front.tubes.change(name, func(t *tube) { t.watching-- })
 		s.watched, s.queues = slices.Delete(s.watched, i, i+1), nil
@@ -334,8 +334,8 @@ func (s *session) listTubesWatched(p *pipeline, _ *args) {
 }
 
 func (s *session) quit(p *pipeline, _ *args) {
-	s.flush(p)
-	s.shutdown()
+	s.Flush()
+	s.HangUp()
 }
 
 // seconds converts a duration of the protocol.

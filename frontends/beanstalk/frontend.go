@@ -98,8 +98,9 @@ func (f *Frontend) Tick(core.Instant) {}
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	f.connections.Add(1)
 	f.opened.Add(1)
-	s := &session{front: f, conn: c, used: defaultTube, watched: []string{defaultTube}}
-	s.client = frontends.OpenClient(f.broker, c, nil)
+	s := &session{front: f, used: defaultTube, watched: []string{defaultTube}}
+	s.Peer = frontends.NewPeer(f.broker, c)
+	s.Init(s, &f.pipelines, maxPipeline)
 	s.hold(defaultTube) // as used
 	s.hold(defaultTube) // as watched
 	f.tubes.change(defaultTube, func(t *tube) { t.using, t.watching = t.using+1, t.watching+1 })

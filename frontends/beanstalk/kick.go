@@ -27,8 +27,8 @@ func (s *session) kick(p *pipeline, a *args) {
 		return
 	}
 	s.count(verbKick)
-	s.flush(p)
-	if !s.front.broker.AllowedFor(s.client, access.Operate, s.usedQueue()) {
+	s.Flush()
+	if !s.AllowedFor(access.Operate, s.usedQueue()) {
 		p.say(unknown)
 		return
 	}
@@ -62,14 +62,14 @@ func (k *kicking) step(s *session) (over bool) {
 		return true
 	}
 	if k.commit <= b.Committed() { // its wake may have come before
-		s.conn.Wake()
+		s.Conn.Wake()
 	}
 	return false
 }
 
 // stop implements task: it answers with the number of jobs kicked so far.
 func (k *kicking) stop(s *session) {
-	out := s.conn.Out()
+	out := s.Conn.Out()
 	out.Put(appendNumber(out.Buf(), "KICKED", k.done), max(k.commit, k.read))
 }
 

@@ -6,10 +6,7 @@ import (
 )
 
 // pipeline collects the commands of one call of Feed or Deliver.
-type pipeline struct {
-	frontends.Pipeline[pending]
-	due bool // the pipeline must run before the next command
-}
+type pipeline struct{ frontends.Pipeline[pending] }
 
 // pending is a command in the pipeline. Its answer is either a fixed text or made from the broker's replies.
 type pending struct {
@@ -30,24 +27,6 @@ type answer func(s *session, b []byte, p *pending, r *core.Reply) ([]byte, bool)
 // maxPipeline is the maximum number of commands that go to the broker in one call.
 const maxPipeline = 64
 
-// begin takes a pipeline for the time of one call; end gives it back.
-func (s *session) begin() *pipeline {
-	p := s.front.pipelines.Get()
-	p.Begin(&s.tag)
-	return p
-}
-
-func (s *session) end(p *pipeline) {
-	p.reset()
-	s.front.pipelines.Put(p)
-}
-
-// reset empties the pipeline for the next round.
-func (p *pipeline) reset() {
-	p.Reset()
-	p.due = false
-}
-
 // say adds an answer that needs no broker.
 func (p *pipeline) say(text string) { p.Local(pending{text: text}) }
 
@@ -58,6 +37,8 @@ func (p *pipeline) sayAfter(text string, commit core.Commit) {
 
 // expect adds a command that the broker answers and returns the tag for its operations.
 func (p *pipeline) expect(c pending) (tag uint64) {
-	p.due = p.due || c.large
+	if c.large {
+		p.MarkDue()
+	}
 	return p.Expect(c)
 }

@@ -19,7 +19,7 @@ func (w *queueWalk) step(s *session) (over bool) {
 	op := &core.ListQueues{Tag: 1, Prefix: s.front.opts.Namespace, After: w.after, Limit: queuesOfStep}
 	for _, r := range w.ask(op) {
 		if r.Kind == core.Failed {
-			s.conn.Out().WriteString(errorText(r.Err, false))
+			s.Conn.Out().WriteString(errorText(r.Err, false))
 			return true
 		}
 		w.commit = max(w.commit, r.Commit)
@@ -28,7 +28,7 @@ func (w *queueWalk) step(s *session) (over bool) {
 		}
 		if n := len(r.Queues); n == queuesOfStep {
 			w.after = r.Queues[n-1].Name
-			s.conn.Wake()
+			s.Conn.Wake()
 			return false
 		}
 	}

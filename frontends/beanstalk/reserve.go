@@ -22,7 +22,7 @@ type reserving struct {
 
 // take reserves a job of the watched tubes. It waits until timeout.
 func (s *session) take(p *pipeline, timeout time.Duration) {
-	s.flush(p) // brings the leases of the session up to date
+	s.Flush() // brings the leases of the session up to date
 	s.countWorker()
 	s.wait = reserving{}
 	if timeout != noTimeout {
@@ -41,17 +41,17 @@ func (s *session) lease(p *pipeline) {
 	if soon := s.soon(now); soon != 0 && soon < until {
 		until = soon
 	}
-	if until <= now || s.eof {
+	if until <= now || s.HalfClosed {
 		until = 0
 	}
 	op := p.Leases.Next()
 	*op = core.Lease{
-		Queues: s.watchedQueues(), Pick: core.PickFirst, Holder: core.HeldByConn, Deadline: until, Late: !s.eof,
+		Queues: s.watchedQueues(), Pick: core.PickFirst, Holder: core.HeldByConn, Deadline: until, Late: !s.HalfClosed,
 	}
 	op.Tag = p.Expect(pending{answer: answerReserve})
 	s.wait.tag = op.Tag
 	p.Ask(op)
-	p.due = true
+	p.MarkDue()
 }
 
 // noteSoon records the end of a lease of the client; zero: none.
@@ -87,7 +87,7 @@ func (s *session) soon(now core.Instant) core.Instant {
 // stillHolds reports whether the client still holds a job. Other clients may have cancelled or moved it.
 func (s *session) stillHolds(seq uint64) bool {
 	op := &core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByHolder, Heartbeat: true}
-	for _, r := range s.front.broker.Do(s.client, []core.Op{op}, nil) {
+	for _, r := range s.front.broker.Do(s.Client, []core.Op{op}, nil) {
 		if r.Kind == core.Accepted {
 			return true
 		}
@@ -105,7 +105,7 @@ func answerReserve(s *session, b []byte, _ *pending, r *core.Reply) ([]byte, boo
 		b = appendJob(b, "RESERVED", r.Seq, r.Job.Body)
 	case soon != 0 && soon <= now:
 		b = append(b, deadlineSoon...)
-	case !s.eof && (s.wait.until == 0 || now < s.wait.until):
+	case !s.HalfClosed && (s.wait.until == 0 || now < s.wait.until):
 		s.again = true
 		return b, false
 	default:

@@ -8,17 +8,12 @@ import (
 
 // session is one connection.
 type session struct {
-	front  *Frontend
-	conn   frontends.Conn
-	client core.ClientID
-	tag    uint64 // of the last command
+	frontends.Pipelined[pending, *pipeline]
+	front *Frontend
 
 	scanned  int    // bytes of unread input without a line end
-	needed   int    // input bytes that the command needs at least; zero: unknown
 	skip     uint64 // bytes of a refused body left to skip
 	skipLine bool   // the current line is too long and is skipped
-	closing  bool   // no more input is read
-	eof      bool   // the client has closed its sending side
 
 	used    string
 	usedIn  string // the core's name of the used tube; empty: not computed yet
@@ -45,40 +40,9 @@ var (
 	_ frontends.Responder[pending] = (*session)(nil)
 )
 
-// Feed implements frontends.Session.
-func (s *session) Feed(in []byte) int {
-	if s.closing {
-		return len(in)
-	}
-	if s.Blocked() || len(in) < s.needed {
-		return 0
-	}
-	p := s.begin()
-	defer s.end(p)
-	used := 0
-	for len(in) > used && !s.closing && !s.Blocked() {
-		n, more := s.step(p, in[used:])
-		used += n
-		if !more {
-			break
-		}
-		if p.due || p.Len() >= maxPipeline {
-			s.flush(p)
-			if s.conn.Out().Len() > frontends.PauseAt {
-				return used // the loop sends the output before the next command
-			}
-		}
-	}
-	s.flush(p)
-	if s.closing {
-		return len(in)
-	}
-	return used
-}
-
-// step runs the first command of the input, or skips input that is not a command. more is false if it needs more input.
-func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
-	s.needed = 0
+// Step implements frontends.Requests: it runs the first command of the input, or skips input that is not a command.
+func (s *session) Step(in []byte) (used int, more bool) {
+	p := s.Pipeline
 	if s.skip > 0 {
 		used = int(min(s.skip, uint64(len(in))))
 		s.skip -= uint64(used)
@@ -94,8 +58,8 @@ func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	case !long && len(line) >= 4 && string(line[:4]) == "put ":
 		return s.put(p, line[3:], n, in)
 	case !s.skipLine && frontends.IsHTTP(line[:min(len(line), maxLine)]): // also if the line is too long
-		s.flush(p)
-		s.shutdown()
+		s.Flush()
+		s.HangUp()
 	case long || !validLine(line):
 		s.skipLine = false
 		p.say(badFormat)
@@ -112,8 +76,8 @@ func (s *session) wantLineEnd(p *pipeline, in []byte) (used int, more bool) {
 		return 0, false
 	}
 	if !s.skipLine && frontends.IsHTTP(in[:maxLine]) {
-		s.flush(p)
-		s.shutdown()
+		s.Flush()
+		s.HangUp()
 		return len(in), false
 	}
 	s.skipLine, s.scanned = true, 0
@@ -167,14 +131,14 @@ func (s *session) put(p *pipeline, rest []byte, n int, in []byte) (used int, mor
 	}
 	end := n + int(size)
 	if len(in) < end+len(crlf) {
-		s.needed = end + len(crlf)
+		s.Needed = end + len(crlf)
 		return 0, false
 	}
 	s.count(verbPut)
 	if string(in[end:end+len(crlf)]) != crlf {
 		p.say(expectedCRLF)
-		s.flush(p)
-		s.shutdown()
+		s.Flush()
+		s.HangUp()
 		return n, false
 	}
 	if !s.produces {
@@ -196,12 +160,11 @@ func (s *session) countWorker() {
 	}
 }
 
-// flush runs the pipeline. A reserve may still wait afterwards.
-func (s *session) flush(p *pipeline) {
-	for p.Len() > 0 {
-		p.Run(s.front.broker, s.client, s)
-		p.reset()
-		s.waitAgain(p)
+// Flush runs the pipeline. A reserve may still wait afterwards.
+func (s *session) Flush() {
+	for s.Pipeline.Len() > 0 {
+		s.Run()
+		s.waitAgain(s.Pipeline)
 	}
 }
 
@@ -220,7 +183,7 @@ func (s *session) waitAgain(p *pipeline) {
 // Respond implements frontends.Responder.
 func (s *session) Respond(p *pending, r *core.Reply) {
 	if r == nil {
-		out := s.conn.Out()
+		out := s.Conn.Out()
 		out.Put(append(out.Buf(), p.text...), p.commit)
 		return
 	}
@@ -253,7 +216,7 @@ func (s *session) Push(r *core.Reply) {
 
 // write writes the answer to a command, unless it comes with a later reply.
 func (s *session) write(p *pending, r *core.Reply) {
-	out := s.conn.Out()
+	out := s.Conn.Out()
 	buf := out.Buf()
 	if r.Kind == core.Failed {
 		if s.wait.tag == r.Tag {
@@ -279,13 +242,13 @@ func (s *session) hold(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(
 func (s *session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube), Free: true}) }
 
 // do applies operations that are answered at once. There must be no waiting lease.
-func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
+func (s *session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.Client, ops, nil) }
 
 // unguarded asks as the session's client what the front-end needs for its own work, whatever the rights of the
 // principal. A client of its own would be wrong: the commits of the replies wake the client that asked, and the session
 // must be woken.
 func (s *session) unguarded(ops ...core.Op) []core.Reply {
-	return s.front.broker.Unguarded().Do(s.client, ops, nil)
+	return s.front.broker.Unguarded().Do(s.Client, ops, nil)
 }
 
 // queueInfo returns a queue, nil if there is none, and the commit that the answer depends on.
@@ -319,7 +282,7 @@ func (s *session) watchedQueues() []string {
 
 // note reports a change for the audit log.
 func (s *session) note(action, target, detail string) {
-	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, access.Change{
+	s.Note(s.front.opts.Audit, access.Change{
 		Action: action, Target: target, Detail: detail,
 	})
 }
@@ -333,47 +296,26 @@ func (s *session) Deliver() {
 	if s.wait.tag == 0 {
 		return
 	}
-	p := s.begin()
-	defer s.end(p)
-	p.Run(s.front.broker, s.client, s)
-	p.reset()
-	s.waitAgain(p)
-	s.flush(p)
-}
-
-// shutdown stops reading and closes the connection once all output is sent.
-func (s *session) shutdown() {
-	s.closing = true
-	s.conn.CloseAfterFlush()
+	s.Begin()
+	defer s.End()
+	s.Run()
+	s.waitAgain(s.Pipeline)
+	s.Flush()
 }
 
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return []byte(internalError) }
 
-// EOF implements frontends.Session: all commands are answered, without waiting.
-func (s *session) EOF(input []byte) {
-	s.eof = true
-	for !s.closing {
-		s.stopTask()
-		s.endReserve(timedOut)
-		n := s.Feed(input)
-		input = input[n:]
-		if !s.Blocked() && (n == 0 || len(input) == 0) {
-			break
-		}
-	}
-	s.closing = true
-}
-
-// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
-func (s *session) Admission() frontends.Admission {
-	return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+// Unblock implements frontends.Requests.
+func (s *session) Unblock() {
+	s.stopTask()
+	s.endReserve(timedOut)
 }
 
 // Dismiss implements frontends.Admitter. The protocol's error for a refused command has no room for the text.
 func (s *session) Dismiss(string) {
-	s.conn.Out().WriteString(unknown)
-	s.shutdown()
+	s.Conn.Out().WriteString(unknown)
+	s.HangUp()
 }
 
 // Blocked implements frontends.Blocker.
@@ -382,7 +324,7 @@ func (s *session) Blocked() bool { return s.wait.tag != 0 || s.task != nil }
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no new job, but still gets a job
 // whose body is being read from disk, and the answer of a long command.
 func (s *session) WaitsHalfClosed() bool {
-	s.eof = true
+	s.HalfClosed = true
 	if !s.wait.reads {
 		s.endReserve(timedOut)
 	}
@@ -390,10 +332,7 @@ func (s *session) WaitsHalfClosed() bool {
 }
 
 // Stop implements frontends.Stopper.
-func (s *session) Stop() {
-	s.stopTask()
-	s.endReserve(timedOut)
-}
+func (s *session) Stop() { s.Unblock() }
 
 // endReserve ends the waiting reserve: with a job that has arrived, else with text.
 func (s *session) endReserve(text string) {
@@ -401,24 +340,23 @@ func (s *session) endReserve(text string) {
 		return
 	}
 	s.wait.until = s.front.broker.Now()
-	p := s.begin()
-	defer s.end(p)
-	p.Ask(&core.CancelLease{})
-	p.Run(s.front.broker, s.client, s)
-	p.reset()
+	s.Begin()
+	defer s.End()
+	s.Pipeline.Ask(&core.CancelLease{})
+	s.Run()
 	s.again = false
 	if s.wait.tag != 0 {
 		s.endWait()
-		s.conn.Out().WriteString(text)
+		s.Conn.Out().WriteString(text)
 	}
 }
 
 // Closed implements frontends.Session.
 func (s *session) Closed() {
-	s.closing = true
+	s.Closing = true
 	s.task = nil
 	s.endWait()
-	s.front.broker.Close(s.client)
+	s.front.broker.Close(s.Client)
 	s.front.connections.Add(-1)
 	if s.produces {
 		s.front.producers.Add(-1)
@@ -434,7 +372,7 @@ func (s *session) Closed() {
 // depends on. It may read any number of jobs.
 func (s *session) first(order core.Order, limit int) (found []core.JobInfo, more bool, commit core.Commit) {
 	queue := s.usedQueue()
-	if !s.front.broker.AllowedFor(s.client, access.Read, queue) {
+	if !s.AllowedFor(access.Read, queue) {
 		return nil, false, 0
 	}
 	for cursor := ""; ; {

@@ -125,8 +125,8 @@ func answerStatsTube(s *session, b []byte, p *pending, r *core.Reply) ([]byte, b
 
 func (s *session) stats(p *pipeline, _ *args) {
 	s.count(verbStats)
-	s.flush(p)
-	if !s.front.broker.Allowed(s.client, access.Read) {
+	s.Flush()
+	if !s.Allowed(access.Read) {
 		p.say(unknown)
 		return
 	}
@@ -141,7 +141,7 @@ func (s *session) stats(p *pipeline, _ *args) {
 		},
 		finish: func(s *session, commit core.Commit) {
 			for _, r := range s.do(&core.ReadStats{Tag: 1}) {
-				out := s.conn.Out()
+				out := s.Conn.Out()
 				if r.Kind == core.Failed {
 					out.WriteString(errorText(r.Err, false))
 				} else {
@@ -228,7 +228,7 @@ func processorTime() (user, system string) {
 
 func (s *session) listTubes(p *pipeline, _ *args) {
 	s.count(verbListTubes)
-	s.flush(p)
+	s.Flush()
 	names := []string{defaultTube}
 	s.start(&queueWalk{
 		ask: s.do,
@@ -238,7 +238,7 @@ func (s *session) listTubes(p *pipeline, _ *args) {
 			}
 		},
 		finish: func(s *session, commit core.Commit) {
-			out := s.conn.Out()
+			out := s.Conn.Out()
 			out.Put(appendYAML(out.Buf(), list(names)), commit)
 		},
 	})
@@ -251,9 +251,9 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 		return
 	}
 	s.count(verbPauseTube)
-	s.flush(p)
+	s.Flush()
 	queue := s.front.queue(name)
-	if !s.front.broker.AllowedFor(s.client, access.Operate, queue) { // whether the tube exists or not
+	if !s.AllowedFor(access.Operate, queue) { // whether the tube exists or not
 		p.say(unknown)
 		return
 	}
@@ -269,7 +269,7 @@ func (s *session) pauseTube(p *pipeline, a *args) {
 	p.Ask(&core.PauseQueue{
 		Tag: p.expect(pending{answer: answerPause, tube: name}), Queue: queue, Paused: span > 0, For: seconds(span),
 	})
-	s.flush(p)
+	s.Flush()
 }
 
 func answerPause(s *session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {

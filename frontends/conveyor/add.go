@@ -47,7 +47,7 @@ func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
 // they have pushed.
 func (s *session) lengthIfAllowed(k key) int64 {
 	if k.kind == keyQueue &&
-		!s.front.broker.PrincipalOf(s.Client).May(access.Read, s.front.queueOf(k.namespace, k.name)) {
+		!s.Principal().May(access.Read, s.front.queueOf(k.namespace, k.name)) {
 		return 0
 	}
 	length, _ := s.length(k) // zero if it is not known

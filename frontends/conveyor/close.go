@@ -253,7 +253,7 @@ func (s *session) activeJob(k key) (raw []byte, commit core.Commit) {
 
 // mayHave reports whether the client may see the jobs of a queue: as a worker or a reader of it.
 func (s *session) mayHave(queue string) bool {
-	p := s.front.broker.PrincipalOf(s.Client)
+	p := s.Principal()
 	return p.May(access.Consume, queue) || p.May(access.Read, queue)
 }
 

@@ -22,8 +22,8 @@ func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if k.kind != keyEvents {
 		return refuseKey(b, args[1])
 	}
-	every, p := s.front.queueOf(k.namespace, anyName), s.front.broker.PrincipalOf(s.Client)
-	if !s.mayAnnounce(p, k.namespace, args[2]) && !s.front.broker.AllowedFor(s.Client, access.Consume, every) {
+	every, p := s.front.queueOf(k.namespace, anyName), s.Principal()
+	if !s.mayAnnounce(p, k.namespace, args[2]) && !s.AllowedFor(access.Consume, every) {
 		return resp.Refuse(b, resp.NoPermission(args[0]))
 	}
 	n := s.front.messages.Publish(args[1], args[2], 0)
@@ -66,7 +66,7 @@ func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		if k.kind != keyEvents {
 			return refuseKey(b, channel)
 		}
-		if !s.front.broker.AllowedFor(s.Client, access.Read, s.front.queueOf(k.namespace, anyName)) {
+		if !s.AllowedFor(access.Read, s.front.queueOf(k.namespace, anyName)) {
 			return resp.Refuse(b, resp.NoPermission(args[0]))
 		}
 	}

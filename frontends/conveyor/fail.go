@@ -23,7 +23,7 @@ const maxPipelines = 10_000
 func (s *session) beginPipeline(uuid string) bool {
 	known := s.inspect(uuid)
 	if known == nil || known.Info.State != core.Leased || len(s.pipelines) >= maxPipelines ||
-		!s.front.broker.AllowedFor(s.Client, access.Consume, known.Info.Queue) {
+		!s.AllowedFor(access.Consume, known.Info.Queue) {
 		return false
 	}
 	if s.pipelines == nil {

@@ -71,7 +71,9 @@ func (f *Frontend) Tick(now core.Instant) {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	return &session{Connection: f.server.Open(c), front: f}
+	s := &session{front: f}
+	s.Open(&f.server, c, s)
+	return s
 }
 
 // Overflow is the refusal of a connection above the connection limit.

@@ -77,14 +77,14 @@ func (s *session) leased(r *core.Reply) {
 	s.waiting = nil
 	defer s.Conn.Wake() // to process the input behind it
 	if r.Kind == core.Failed {
-		s.reply(refuseError(nil, r.Err), 0)
+		s.Reply(refuseError(nil, r.Err), 0)
 		return
 	}
 	if r.Kind != core.Assigned { // timed out
-		s.reply(appendNoJob(nil), 0)
+		s.Reply(appendNoJob(nil), 0)
 		return
 	}
-	s.reply(s.appendPopped(nil, p, r), r.Commit)
+	s.Reply(s.appendPopped(nil, p, r), r.Commit)
 }
 
 // appendPopped appends the key and the job.
@@ -144,7 +144,7 @@ func (s *session) confirm(worker, uuid string) (r *core.Reply, isNew bool) {
 	switch {
 	case known == nil || known.Info.State != core.Leased:
 		return refused(core.ErrNotLeased)
-	case !s.front.broker.AllowedFor(s.Client, access.Consume, known.Info.Queue):
+	case !s.AllowedFor(access.Consume, known.Info.Queue):
 		return refused(core.ErrForbidden)
 	case known.Info.Worker == worker:
 		return known, false

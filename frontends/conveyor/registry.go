@@ -19,7 +19,7 @@ type owner struct {
 
 // owner is the principal of the client, which may change only its own entries.
 func (s *session) owner() owner {
-	p, from := s.front.broker.PrincipalOf(s.Client), ""
+	p, from := s.Principal(), ""
 	if a := s.Conn.RemoteAddr(); a != nil {
 		from = a.String()
 	}
@@ -129,7 +129,7 @@ func (s *session) members(k key, from, to float64) []string {
 
 // mayReadAll reports whether the client may read every queue of a namespace.
 func (s *session) mayReadAll(namespace string) bool {
-	return s.front.broker.PrincipalOf(s.Client).May(access.Read, s.front.queueOf(namespace, anyName))
+	return s.Principal().May(access.Read, s.front.queueOf(namespace, anyName))
 }
 
 // removeMembers removes names of the client's principal from a set and returns the number of removed names.

@@ -31,33 +31,19 @@ var (
 	_ frontends.HalfCloseWaiter = (*session)(nil)
 )
 
-// Feed implements frontends.Session.
-func (s *session) Feed(in []byte) int {
-	if s.waiting != nil {
-		return 0
-	}
-	used, err := s.ReadCommands(in, s.serve)
-	if err != nil {
-		s.reply(redcon.AppendError(nil, "ERR "+err.Error()), 0)
-		s.HangUp()
-	}
-	return used
-}
-
-// serve runs one command. It returns false if the client must wait for the reply.
-func (s *session) serve(args []string) (more bool) {
+// Serve implements resp.Session: it runs one command.
+func (s *session) Serve(args []string) {
 	c, name, refusal := resp.Find(commands, &s.Connection, args)
 	if refusal == "" && !s.hasRole(c.Roles) {
 		refusal = resp.NoPermission(name)
 	}
 	if refusal != "" {
-		s.reply(redcon.AppendError(nil, refusal), 0)
-		return true
+		s.Reply(redcon.AppendError(nil, refusal), 0)
+		return
 	}
 	s.asked = 0
 	b, commit := c.Run(s, nil, args)
-	s.reply(b, max(commit, s.asked))
-	return s.waiting == nil
+	s.Reply(b, max(commit, s.asked))
 }
 
 // hasRole reports whether the client has one of some roles for some queue.
@@ -65,7 +51,7 @@ func (s *session) hasRole(roles []access.Role) bool {
 	if len(roles) == 0 || !s.front.broker.Control().Enabled() {
 		return true
 	}
-	p := s.front.broker.PrincipalOf(s.Client)
+	p := s.Principal()
 	if slices.ContainsFunc(roles, p.MaySome) {
 		return true
 	}
@@ -94,8 +80,8 @@ func (s *session) askOf(b core.Broker, op core.Op) *core.Reply {
 	return &core.Reply{Kind: core.Failed, Err: core.ErrShutdown}
 }
 
-// reply writes an answer that waits for a commit, after the messages that were published earlier.
-func (s *session) reply(b []byte, commit core.Commit) {
+// Reply implements resp.Session: it writes an answer that waits for a commit, after the messages that were published earlier.
+func (s *session) Reply(b []byte, commit core.Commit) {
 	s.deliverMessages()
 	out := s.Conn.Out()
 	out.Put(append(out.Buf(), b...), commit)
@@ -129,33 +115,22 @@ func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(co
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no job.
 func (s *session) WaitsHalfClosed() bool {
-	s.cancelWait()
+	s.Unblock()
 	return false
 }
 
-// EOF implements frontends.Session: all whole commands are answered, without waiting. The rest is not a command.
-func (s *session) EOF(in []byte) {
-	s.cancelWait()
-	for !s.Closing {
-		in = in[s.Feed(in):]
-		if s.waiting == nil {
-			return
-		}
-		s.cancelWait()
-	}
-}
-
 // Stop implements frontends.Stopper.
-func (s *session) Stop() { s.cancelWait() }
+func (s *session) Stop() { s.Unblock() }
 
-// cancelWait answers the waiting BRPOP like a timeout. A job that has arrived in the meantime returns to its queue.
-func (s *session) cancelWait() {
+// Unblock implements frontends.Requests: it answers the waiting BRPOP like a timeout. A job that has arrived in the
+// meantime returns to its queue.
+func (s *session) Unblock() {
 	if s.waiting == nil {
 		return
 	}
 	s.waiting = nil
-	frontends.CancelWaits(s.front.broker, s.Client)
-	s.reply(appendNoJob(nil), 0)
+	s.CancelWaits()
+	s.Reply(appendNoJob(nil), 0)
 }
 
 // Closed implements frontends.Session. Jobs that were popped and not confirmed go back with the client of the broker.

@@ -71,7 +71,7 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	}
 	for _, i := range s.jobsOf(k.name) {
 		if i.Job == nil || s.popped[i.Job.Identity()] ||
-			!s.front.broker.AllowedFor(s.Client, access.Consume, i.Queue) {
+			!s.AllowedFor(access.Consume, i.Queue) {
 			continue
 		}
 		uuid := i.Job.Identity()

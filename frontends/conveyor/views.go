@@ -243,8 +243,7 @@ func (s *session) cancel(value string, as core.Condition) (n int64, commit core.
 	case r.Kind == core.Failed:
 		return 0, 0, r.Err
 	}
-	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn,
-		access.Change{Action: "job.cancel", Target: e.uuid})
+	s.Note(s.front.opts.Audit, access.Change{Action: "job.cancel", Target: e.uuid})
 	return 1, r.Commit, nil
 }
 

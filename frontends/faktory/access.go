@@ -7,7 +7,7 @@ import (
 
 // allowed reports whether the client has a role for all queues. If not, it answers the request with an error.
 func (s *session) allowed(r access.Role) bool {
-	if s.front.broker.Allowed(s.client, r) {
+	if s.Allowed(r) {
 		return true
 	}
 	s.fail(core.ErrForbidden, "", 0)
@@ -17,7 +17,7 @@ func (s *session) allowed(r access.Role) bool {
 // allowedForAll is allowed for some queues, given by the names that clients use.
 func (s *session) allowedForAll(r access.Role, names []string) bool {
 	for _, name := range names {
-		if !s.front.broker.AllowedFor(s.client, r, s.front.opts.Namespace+name) {
+		if !s.AllowedFor(r, s.front.opts.Namespace+name) {
 			s.fail(core.ErrForbidden, "", 0)
 			return false
 		}
@@ -27,6 +27,5 @@ func (s *session) allowedForAll(r access.Role, names []string) bool {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(action, target string) {
-	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn,
-		access.Change{Action: action, Target: target})
+	s.Note(s.front.opts.Audit, access.Change{Action: action, Target: target})
 }

@@ -33,15 +33,15 @@ func (s *session) batch(p *pipeline, arg []byte) {
 	}
 	switch sub {
 	case "COMMIT":
-		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: number}); s.granted(&r, bid) {
+		if r := s.ask(&core.CloseBatch{Tag: s.NextTag(), Batch: number}); s.granted(&r, bid) {
 			s.ok(r.Commit)
 		}
 	case "OPEN":
-		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: number, Reopen: true}); s.granted(&r, bid) {
+		if r := s.ask(&core.CloseBatch{Tag: s.NextTag(), Batch: number, Reopen: true}); s.granted(&r, bid) {
 			s.bulk([]byte(bid), r.Commit)
 		}
 	case "STATUS":
-		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: number}); s.granted(&r, bid) {
+		if r := s.ask(&core.InspectBatch{Tag: s.NextTag(), Batch: number}); s.granted(&r, bid) {
 			p.json = s.front.appendBatch(p.json[:0], r.Batch)
 			s.bulk(p.json, r.Commit)
 		}
@@ -95,7 +95,7 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 		s.refuse(err.Error())
 		return
 	}
-	op.Tag = s.nextTag()
+	op.Tag = s.NextTag()
 	r := s.front.OpenBatch(op, s.ask)
 	name := def.ParentBID
 	if r.Kind == core.Failed && r.Job != nil {

@@ -31,7 +31,7 @@ func (s *session) pushBulk(p *pipeline, arg []byte) {
 
 // step takes one page of jobs.
 func (t *bulkPush) step(s *session) bool {
-	unit, now := &s.pipeline.unit, s.front.broker.Now()
+	unit, now := &s.Pipeline.unit, s.front.broker.Now()
 	for n := 0; t.units.next(unit); {
 		t.add(s, unit, now)
 		if n++; n == bulkPage {
@@ -72,13 +72,13 @@ func (t *bulkPush) submit(s *session) {
 	if len(t.jobs) == 0 {
 		return
 	}
-	first := s.tag + 1
+	first := s.Tag + 1
 	submits, ops := make([]core.Submit, len(t.jobs)), make([]core.Op, len(t.jobs))
 	for i, job := range t.jobs {
-		submits[i] = core.Submit{Tag: s.nextTag(), Job: job}
+		submits[i] = core.Submit{Tag: s.NextTag(), Job: job}
 		ops[i] = &submits[i]
 	}
-	replies := s.front.broker.Do(s.client, ops, nil)
+	replies := s.front.broker.Do(s.Client, ops, nil)
 	for i := range replies {
 		job := t.jobs[replies[i].Tag-first]
 		commit, err := s.pushResult(job, &replies[i])

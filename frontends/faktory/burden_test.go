@@ -126,10 +126,10 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	s := setup(t)
 	c := scheduleLarge(s, jobs, size)
 	spy := &spyBroker{Broker: s.Broker, t: t}
-	on := &session{front: New(access.Unrestricted(spy, core.Faktory), Options{}), conn: &detachedConn{}}
+	on := newSession(New(access.Unrestricted(spy, core.Faktory), Options{}), &detachedConn{})
 	on.openClient(nil)
-	on.begin()
-	defer on.end()
+	on.Begin()
+	defer on.End()
 	byType, err := (&jobFilter{Jobtype: "*y"}).pattern()
 	must(t, err)
 	for task := (&mutateScan{pattern: byType, from: core.Scheduled, change: changes["requeue"]}); !task.step(on); {

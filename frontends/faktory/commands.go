@@ -46,7 +46,7 @@ func (s *session) push(p *pipeline, arg []byte) {
 		sub, err = s.front.newPushedJob(&p.unit, &s.names, s.front.broker.Now())
 	}
 	if err == nil && (sub.after != nil || sub.parent != "") {
-		s.flush()
+		s.Flush()
 		err = s.link(&sub)
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *session) link(sub *submission) error {
 }
 
 func (s *session) find(jid string) (uint64, error) {
-	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
+	r := s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{ID: jid}, Brief: true})
 	if r.Kind == core.Failed {
 		return 0, fmt.Errorf("Job not found %.100s", jid) //nolint:staticcheck // the reference server's text
 	}
@@ -117,7 +117,7 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 	}
 	until := s.front.broker.Now().Add(fetchFor)
 	s.fetch = parkedFetch{tag: p.lease(queues, s.workerID, until), until: until, noQueues: len(queues) == 0}
-	s.flush()
+	s.Flush()
 }
 
 // ack: ACK {"jid":s}, with a result if the worker has one.
@@ -148,7 +148,7 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
 		return
 	}
-	state, err := s.front.workers.beat(s, beat, s.front.broker.PrincipalOf(s.client), s.front.broker.Now())
+	state, err := s.front.workers.beat(s, beat, s.Principal(), s.front.broker.Now())
 	switch {
 	case errors.Is(err, core.ErrForbidden):
 		s.front.broker.CountRefusal()
@@ -204,11 +204,11 @@ func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commi
 	}
 	q := s.stops
 	q.find = core.Find{
-		Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased,
+		Tag: s.NextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased,
 		Limit: maxCancelled,
 	}
 	q.ops[0] = &q.find
-	q.replies = s.front.broker.Unguarded().Do(s.client, q.ops[:], q.replies[:0])
+	q.replies = s.front.broker.Unguarded().Do(s.Client, q.ops[:], q.replies[:0])
 	for _, r := range q.replies {
 		if r.Tag == q.find.Tag {
 			jobs, commit = r.Jobs, r.Commit
@@ -224,4 +224,4 @@ func (s *session) jobsToStop(wid string) (jobs []core.JobInfo, commit core.Commi
 const maxCancelled = 100
 
 // endConnection: END.
-func (s *session) endConnection(*pipeline, []byte) { s.hangUp() }
+func (s *session) endConnection(*pipeline, []byte) { s.HangUp() }

@@ -27,7 +27,7 @@ func (s *session) pushResult(job *core.Job, r *core.Reply) (core.Commit, error) 
 		if try == maxPushTries {
 			return commit, core.ErrDuplicate
 		}
-		reply := s.ask(&core.Submit{Tag: s.nextTag(), Job: unsubmitted(job)})
+		reply := s.ask(&core.Submit{Tag: s.NextTag(), Job: unsubmitted(job)})
 		r, commit, err = &reply, reply.Commit, reply.Err
 	}
 	return commit, err
@@ -39,7 +39,7 @@ var errJobChanged = errors.New("job has changed since the push")
 // repeat handles a PUSH with the jid of the job seq. epoch is the lease that this job had when the push was refused;
 // zero: none.
 func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, error) {
-	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
+	r := s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{Seq: seq}})
 	if r.Kind != core.Inspected {
 		return r.Commit, changedOr(r.Err)
 	}
@@ -57,7 +57,7 @@ func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, 
 		return r.Commit, core.ErrDuplicate
 	}
 	r = s.ask(&core.Rerun{
-		Tag: s.nextTag(), Ref: core.Ref{Seq: seq}, If: core.Condition{Epoch: epoch, HasEpoch: true},
+		Tag: s.NextTag(), Ref: core.Ref{Seq: seq}, If: core.Condition{Epoch: epoch, HasEpoch: true},
 	})
 	if r.Kind == core.Failed {
 		return r.Commit, changedOr(r.Err)
@@ -67,7 +67,7 @@ func (s *session) repeat(job *core.Job, seq uint64, epoch uint32) (core.Commit, 
 
 // replace submits a job in place of a dead one. If the new job is refused, the dead job stays.
 func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
-	r := s.ask(&core.Atomic{Tag: s.nextTag(), Ops: []core.Op{
+	r := s.ask(&core.Atomic{Tag: s.NextTag(), Ops: []core.Op{
 		&core.Cancel{Ref: core.Ref{Seq: dead}, If: core.InState(core.Dead)}, &core.Submit{Job: unsubmitted(job)},
 	}})
 	if r.Kind == core.Failed {

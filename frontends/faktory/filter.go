@@ -67,7 +67,7 @@ const (
 // step checks some jobs of the set.
 func (t *mutateScan) step(s *session) bool {
 	if len(t.page) == 0 {
-		r := s.ask(&core.ListJobs{Tag: s.nextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: true})
+		r := s.ask(&core.ListJobs{Tag: s.NextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: true})
 		t.page, t.cursor, t.commit = r.Jobs, r.Cursor, max(t.commit, r.Commit)
 	}
 	ops := make([]core.Op, 0, len(t.page))
@@ -82,7 +82,7 @@ func (t *mutateScan) step(s *session) bool {
 				continue
 			}
 		}
-		ops = append(ops, t.change(s.nextTag(), core.Ref{Seq: info.Seq}, t.from))
+		ops = append(ops, t.change(s.NextTag(), core.Ref{Seq: info.Seq}, t.from))
 	}
 	commit, err := s.doAll(ops)
 	t.commit = max(t.commit, commit)
@@ -91,11 +91,11 @@ func (t *mutateScan) step(s *session) bool {
 
 // matchesJSON reads a job and matches its JSON. A job that no longer exists does not match.
 func (t *mutateScan) matchesJSON(s *session, seq uint64) bool {
-	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
+	r := s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{Seq: seq}})
 	if r.Kind != core.Inspected || r.Info.Job == nil {
 		return false
 	}
-	p := s.pipeline
+	p := s.Pipeline
 	p.json = s.front.appendCompactJob(p.json[:0], r.Info)
 	return t.pattern.jsonGlob.Match(p.json)
 }

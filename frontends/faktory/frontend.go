@@ -94,7 +94,7 @@ func (f *Frontend) Bounds() frontends.Bounds {
 
 // Open implements frontends.Frontend. The server speaks first.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{front: f, conn: c, lines: lineReader{max: maxHelloBytes}}
+	s := newSession(f, c)
 	if f.opts.Password != "" || f.broker.Control().HasPasswords() {
 		var r [12]byte
 		_, _ = rand.Read(r[:]) // never fails

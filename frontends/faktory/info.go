@@ -63,10 +63,10 @@ func (t *report) step(s *session) bool {
 		t.commit = max(t.commit, r.Commit)
 		return r
 	}
-	if !t.addPage(ask, s.nextTag()) {
+	if !t.addPage(ask, s.NextTag()) {
 		return false
 	}
-	stats := ask(&core.ReadStats{Tag: s.nextTag()}).Stats
+	stats := ask(&core.ReadStats{Tag: s.NextTag()}).Stats
 	s.bulk(t.finish(stats), t.commit)
 	return true
 }

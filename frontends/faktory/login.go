@@ -118,14 +118,14 @@ func (q *loginQueue) next() *login {
 
 // startLogin queues the check of the password hash of a HELLO. Deliver gets the result.
 func (s *session) startLogin(h hello) {
-	l := &login{conn: s.conn, challenge: s.challenge, hello: h, certificate: frontends.PeerCertificate(s.conn)}
+	l := &login{conn: s.Conn, challenge: s.challenge, hello: h, certificate: frontends.PeerCertificate(s.Conn)}
 	queue := &s.front.logins.prompt
 	if s.front.broker.Control().Logins().Wait(s.address(), "", s.front.broker.Now()) > 0 {
 		queue = &s.front.logins.throttled
 	}
 	if !queue.add(l) {
 		s.refuse(tooManyLogins)
-		s.hangUp()
+		s.HangUp()
 		return
 	}
 	s.login = l
@@ -170,12 +170,12 @@ func (s *session) refuseLogin(wait time.Duration) {
 	} else {
 		s.refuse(wrongPassword)
 	}
-	s.hangUp()
+	s.HangUp()
 }
 
 // address is the client's address for the login limiter.
 func (s *session) address() string {
-	if a := s.conn.RemoteAddr(); a != nil {
+	if a := s.Conn.RemoteAddr(); a != nil {
 		return a.String()
 	}
 	return ""

@@ -114,9 +114,9 @@ func (t *mutateNamed) step(s *session) bool {
 	n := min(len(t.jids), mutatePage)
 	ops := make([]core.Op, 0, n)
 	for _, jid := range t.jids[:n] {
-		if r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true}); r.Kind == core.Inspected &&
+		if r := s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{ID: jid}, Brief: true}); r.Kind == core.Inspected &&
 			strings.HasPrefix(r.Info.Queue, s.front.opts.Namespace) {
-			ops = append(ops, t.change(s.nextTag(), core.Ref{Seq: r.Info.Seq}, t.from))
+			ops = append(ops, t.change(s.NextTag(), core.Ref{Seq: r.Info.Seq}, t.from))
 		}
 	}
 	t.jids = t.jids[n:]

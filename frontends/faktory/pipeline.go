@@ -42,24 +42,21 @@ const (
 	fetchRequest
 )
 
-// begin takes a pipeline for the time of one call; end flushes it and gives it back.
-func (s *session) begin() {
-	s.pipeline = s.front.pipelines.Get()
-	s.pipeline.Begin(&s.tag)
+// End implements frontends.Requests: it counts the commands for INFO.
+func (s *session) End() {
+	p := s.Pipeline
+	s.front.commands.Add(uint64(p.commands))
+	s.Pipelined.End()
 }
 
-func (s *session) end() {
-	s.flush()
-	p := s.pipeline
-	s.pipeline = nil
-	s.front.commands.Add(uint64(p.commands))
+// Clear implements frontends.Pipelined. It keeps the buffers of usual size.
+func (p *pipeline) Clear() {
 	p.commands = 0
 	clear(p.unit.unknown[:cap(p.unit.unknown)])
 	p.unit.reset()
 	if cap(p.json) > maxIdleBuffer {
 		p.json = nil
 	}
-	s.front.pipelines.Put(p)
 }
 
 // refuse adds a request that is answered with an error.
@@ -95,17 +92,16 @@ func (p *pipeline) lease(queues []string, worker string, until core.Instant) (ta
 	return op.Tag
 }
 
-// flush runs the requests of the pipeline and answers them. A FETCH at its end may stay parked.
-func (s *session) flush() {
-	if s.pipeline.Len() > 0 {
+// Flush runs the requests of the pipeline and answers them. A FETCH at its end may stay parked.
+func (s *session) Flush() {
+	if s.Pipeline.Len() > 0 {
 		s.run()
 	}
 }
 
-// run is like flush but also runs an empty pipeline, to get the reply to a parked FETCH.
+// run is like Flush but also runs an empty pipeline, to get the reply to a parked FETCH.
 func (s *session) run() {
-	s.pipeline.Run(s.front.broker, s.client, s)
-	s.pipeline.Reset()
+	s.Run()
 	for len(s.lateReplies) > 0 {
 		r := s.lateReplies[0]
 		s.lateReplies = s.lateReplies[1:]
@@ -155,15 +151,15 @@ func (s *session) Push(r *core.Reply) {
 	s.fetch = parkedFetch{}
 	switch r.Kind { //nolint:exhaustive // a lease has no other replies
 	case core.Assigned:
-		p := s.pipeline
+		p := s.Pipeline
 		p.json = s.front.appendJob(p.json[:0], r.Job,
 			jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
 		s.bulk(p.json, r.Commit)
-		s.deliveries.Add(s.conn.Out(), r)
+		s.deliveries.Add(s.Conn.Out(), r)
 	case core.Failed:
 		s.fail(r.Err, "", r.Commit)
 	default:
-		s.put(redcon.AppendNull(s.conn.Out().Buf()), r.Commit)
+		s.put(redcon.AppendNull(s.Conn.Out().Buf()), r.Commit)
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *session) queue(_ *pipeline, arg []byte) {
 func (s *session) pause(names []string, paused bool) {
 	ops := make([]core.Op, len(names))
 	for i, name := range names {
-		ops[i] = &core.PauseQueue{Tag: s.nextTag(), Queue: name, Paused: paused}
+		ops[i] = &core.PauseQueue{Tag: s.NextTag(), Queue: name, Paused: paused}
 	}
 	commit, err := s.doAll(ops)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *session) doAll(ops []core.Op) (commit core.Commit, err error) {
 	if len(ops) == 0 {
 		return 0, nil
 	}
-	for _, r := range s.front.broker.Do(s.client, ops, nil) {
+	for _, r := range s.front.broker.Do(s.Client, ops, nil) {
 		commit = max(commit, r.Commit)
 		if r.Kind == core.Failed && err == nil {
 			err = r.Err
@@ -94,7 +94,7 @@ func (s *session) latency(names []string) {
 	now := s.front.broker.Now()
 	var commit core.Commit
 	for _, name := range names {
-		r := s.ask(&core.InspectQueue{Tag: s.nextTag(), Queue: s.front.opts.Namespace + name})
+		r := s.ask(&core.InspectQueue{Tag: s.NextTag(), Queue: s.front.opts.Namespace + name})
 		commit = max(commit, r.Commit)
 		seconds[name] = 0
 		if r.Kind == core.Queues && len(r.Queues) == 1 && r.Queues[0].NextEnqueuedAt != 0 {
@@ -109,7 +109,7 @@ func (s *session) latency(names []string) {
 func (s *session) queueNames() (names []string) {
 	list := core.ListQueueValues{Prefix: s.front.opts.Namespace, Limit: queuePage}
 	for {
-		list.Tag = s.nextTag()
+		list.Tag = s.NextTag()
 		page := queueValues(s.ask, list)
 		for i := range page {
 			names = append(names, page[i].Name)
@@ -155,7 +155,7 @@ func purgesOf(names []string) []core.Purge {
 // step removes one page, or several small ones.
 func (t *removal) step(s *session) bool {
 	if t.batches != nil { // first, because removing their jobs would release the callbacks
-		t.batches.Tag = s.nextTag()
+		t.batches.Tag = s.NextTag()
 		r := s.ask(t.batches)
 		if t.failed(s, &r) {
 			return true
@@ -167,7 +167,7 @@ func (t *removal) step(s *session) bool {
 	}
 	for n := 0; n < purgePage && len(t.pages) > 0; {
 		page := &t.pages[0]
-		page.Tag = s.nextTag()
+		page.Tag = s.NextTag()
 		r := s.ask(page)
 		if t.failed(s, &r) {
 			return true
@@ -181,7 +181,7 @@ func (t *removal) step(s *session) bool {
 		return false
 	}
 	if t.flush {
-		r := s.ask(&core.ResetCounters{Tag: s.nextTag(), Origin: core.Faktory})
+		r := s.ask(&core.ResetCounters{Tag: s.NextTag(), Origin: core.Faktory})
 		if t.failed(s, &r) {
 			return true
 		}

@@ -19,29 +19,26 @@ const fetchFor = 2 * time.Second
 // phase is the state of a connection.
 type phase uint8
 
-// In this order: the client must send HELLO; the client is served; its input is ignored.
+// In this order: the client must send HELLO; the client is served.
 const (
 	expecting phase = iota
 	serving
-	ending
 )
 
 // session is the state of one connection.
 type session struct {
-	front     *Frontend
-	conn      frontends.Conn
+	frontends.Pipelined[pending, *pipeline] // its client is opened by HELLO
+	front                                   *Frontend
+
 	lines     lineReader
 	names     names
 	challenge challenge
 	phase     phase
 	login     *login // the running password check; nil: none
 
-	client   core.ClientID // set by HELLO
-	worker   *worker       // nil: a producer
-	workerID string        // worker id of the leases
+	worker   *worker // nil: a producer
+	workerID string  // worker id of the leases
 
-	tag         uint64       // tag of the last operation
-	pipeline    *pipeline    // pipeline of the current call; nil between calls
 	fetch       parkedFetch  // the FETCH that waits for a job
 	lateReplies []core.Reply // replies that arrived during ask
 	stops       *stopQuery   // nil until the first heartbeat
@@ -72,51 +69,41 @@ var (
 	_ frontends.Responder[pending] = (*session)(nil)
 )
 
-// Feed implements frontends.Session.
-func (s *session) Feed(in []byte) int {
-	used := 0
-	for used < len(in) && !s.Blocked() {
-		if s.phase == ending {
-			used = len(in)
-			break
-		}
-		if used > 0 && s.conn.Out().Len() > frontends.PauseAt {
-			s.conn.Wake() // to continue with the rest
-			break
-		}
-		line, n, err := s.lines.next(in[used:])
-		used += n
-		if errors.Is(err, errShort) {
-			break
-		}
-		if s.pipeline == nil {
-			s.begin()
-		}
-		s.line(line, err)
+// newSession makes the session of a connection.
+func newSession(f *Frontend, c frontends.Conn) *session {
+	s := &session{front: f, lines: lineReader{max: maxHelloBytes}}
+	s.Conn, s.Broker = c, f.broker
+	s.Init(s, &f.pipelines, maxPipeline)
+	return s
+}
+
+// Step implements frontends.Requests: it serves the first request line of the input.
+func (s *session) Step(in []byte) (used int, more bool) {
+	line, n, err := s.lines.next(in)
+	if errors.Is(err, errShort) {
+		return n, false
 	}
-	if s.pipeline != nil {
-		s.end()
-	}
-	return used
+	s.line(line, err)
+	return n, true
 }
 
 // line serves one request line; err is set for one that is too long.
 func (s *session) line(line []byte, err error) {
 	switch {
 	case s.front.stopping.Load():
-		s.flush()
+		s.Flush()
 		s.refuse("shutdown in progress")
-		s.hangUp()
+		s.HangUp()
 	case err != nil:
-		s.flush()
+		s.Flush()
 		s.refuse(err.Error())
 		if s.phase == expecting {
-			s.hangUp()
+			s.HangUp()
 		}
 	case s.phase == expecting:
 		s.handshake(line)
 	default:
-		s.command(s.pipeline, line)
+		s.command(s.Pipeline, line)
 	}
 }
 
@@ -131,8 +118,9 @@ func (s *session) Deliver() {
 	if !s.Blocked() {
 		return
 	}
-	s.begin()
-	defer s.end()
+	s.Begin()
+	defer s.End()
+	defer s.Flush()
 	if s.fetch.tag != 0 {
 		s.run()
 	}
@@ -152,9 +140,9 @@ func (s *session) isQuiet() bool {
 // fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits but gets no job.
 func (s *session) fetchNothing() {
 	until := s.fetch.until
-	frontends.CancelWaits(s.front.broker, s.client)
-	s.fetch = parkedFetch{tag: s.pipeline.lease([]string{}, s.workerID, until), until: until, noQueues: true}
-	s.flush()
+	s.CancelWaits()
+	s.fetch = parkedFetch{tag: s.Pipeline.lease([]string{}, s.workerID, until), until: until, noQueues: true}
+	s.Flush()
 }
 
 // Refusal implements frontends.Session.
@@ -170,14 +158,11 @@ func (s *session) WaitsHalfClosed() bool {
 	return s.running != nil
 }
 
-// EOF implements frontends.Session. Every whole line has been answered by now; a line without an end is not a request.
-func (s *session) EOF([]byte) {}
-
 // Admission implements frontends.Admitter. HELLO is due until it has come; a client has one attempt.
 func (s *session) Admission() frontends.Admission {
 	switch {
-	case s.client != 0:
-		return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+	case s.Client != 0:
+		return s.Peer.Admission()
 	case s.phase == expecting && s.login == nil:
 		return frontends.Admission{Rights: frontends.LoginDue}
 	}
@@ -187,11 +172,14 @@ func (s *session) Admission() frontends.Admission {
 // Dismiss implements frontends.Admitter.
 func (s *session) Dismiss(text string) {
 	s.refuse(text)
-	s.hangUp()
+	s.HangUp()
 }
 
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.fetch.tag != 0 || s.running != nil || s.login != nil }
+
+// Unblock implements frontends.Requests. A password check and a long command end before EOF.
+func (s *session) Unblock() { s.giveUpFetch() }
 
 // Stop implements frontends.Stopper: a parked FETCH gets no job, so that the client asks again and learns of the
 // shutdown.
@@ -202,9 +190,9 @@ func (s *session) giveUpFetch() {
 	if s.fetch.tag == 0 {
 		return
 	}
-	frontends.CancelWaits(s.front.broker, s.client)
+	s.CancelWaits()
 	s.fetch = parkedFetch{}
-	s.put(redcon.AppendNull(s.conn.Out().Buf()), 0)
+	s.put(redcon.AppendNull(s.Conn.Out().Buf()), 0)
 }
 
 // Closed implements frontends.Session.
@@ -212,21 +200,21 @@ func (s *session) Closed() {
 	if s.login != nil {
 		s.login.dropped.Store(true)
 	}
-	if s.client == 0 {
+	if s.Client == 0 {
 		return
 	}
 	if s.running != nil {
-		s.front.detach(s.running, s.front.broker.PrincipalOf(s.client))
+		s.front.detach(s.running, s.Principal())
 	}
 	for len(s.lateReplies) > 0 { // more may arrive while jobs are released
 		r := s.lateReplies[0]
 		s.lateReplies = s.lateReplies[1:]
 		if r.Kind == core.Assigned {
-			s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
+			s.ask(&core.Release{Tag: s.NextTag(), Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		}
 	}
-	s.front.broker.Close(s.client)
-	s.client = 0
+	s.front.broker.Close(s.Client)
+	s.Client = 0
 	s.front.connections.Add(-1)
 	if s.worker != nil {
 		s.front.workers.leave(s, s.worker)
@@ -235,7 +223,7 @@ func (s *session) Closed() {
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	s.deliveries.Release(s.front.broker, s.conn.Out(), bytes)
+	s.deliveries.Release(s.front.broker, s.Conn.Out(), bytes)
 }
 
 // handshake serves the first line.
@@ -243,7 +231,7 @@ func (s *session) handshake(line []byte) {
 	h, err := parseHello(line)
 	if err != nil {
 		s.refuse(err.Error())
-		s.hangUp()
+		s.HangUp()
 		return
 	}
 	switch f := s.front; {
@@ -251,7 +239,7 @@ func (s *session) handshake(line []byte) {
 		s.admit(h, nil)
 	case h.PwdHash != "":
 		s.startLogin(h)
-	case f.admitsWithoutPassword(frontends.PeerCertificate(s.conn)):
+	case f.admitsWithoutPassword(frontends.PeerCertificate(s.Conn)):
 		s.admit(h, nil)
 	default:
 		s.refuseLogin(0)
@@ -264,35 +252,35 @@ func (s *session) admit(h hello, p *access.Principal) {
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
 	s.openClient(p)
 	if h.WID != "" {
-		s.worker, s.workerID = s.front.workers.join(s, h, s.front.broker.PrincipalOf(s.client),
+		s.worker, s.workerID = s.front.workers.join(s, h, s.Principal(),
 			s.front.broker.Now()), h.WID
 		if s.worker == nil {
 			s.refuseWorker()
 			return
 		}
 	} else {
-		s.workerID = "connection-" + strconv.FormatUint(uint64(s.client), 10)
+		s.workerID = "connection-" + strconv.FormatUint(uint64(s.Client), 10)
 	}
 	s.ok(0)
 	if n, limit := s.front.connections.Add(1), s.front.opts.MaxConnections; limit > 0 && n > int64(limit) {
 		s.refuse(fmt.Sprintf("too many connections: %d", n))
-		s.hangUp()
+		s.HangUp()
 	}
 }
 
 // refuseWorker ends a connection whose HELLO names the worker of another principal.
 func (s *session) refuseWorker() {
 	s.front.broker.CountRefusal()
-	s.front.broker.Close(s.client)
-	s.client = 0
+	s.front.broker.Close(s.Client)
+	s.Client = 0
 	s.refuse("worker id belongs to another client")
-	s.hangUp()
+	s.HangUp()
 }
 
 // openClient opens the broker's client of the session, once. p is the principal whose password its client has shown;
 // nil: none.
 func (s *session) openClient(p *access.Principal) {
-	s.client = frontends.OpenClient(s.front.broker, s.conn, p)
+	s.Client = frontends.OpenClient(s.front.broker, s.Conn, p)
 }
 
 // command serves one request.
@@ -309,32 +297,18 @@ func (s *session) command(p *pipeline, line []byte) {
 		return
 	}
 	if !c.batched {
-		s.flush()
+		s.Flush()
+		p.MarkDue()
 	}
 	c.run(s, p, arg)
-	if p.Len() >= maxPipeline {
-		s.flush()
-	}
-}
-
-// hangUp closes the connection after all answers have been sent.
-func (s *session) hangUp() {
-	s.phase = ending
-	s.conn.CloseAfterFlush()
-}
-
-// nextTag returns a new tag for an operation.
-func (s *session) nextTag() uint64 {
-	s.tag++
-	return s.tag
 }
 
 // ask runs one operation and returns its reply. Do not use it for leases, because their reply may come later. The
 // pipeline must be empty.
 func (s *session) ask(op core.Op) core.Reply {
-	tag := s.tag // nextTag gave it to op
+	tag := s.Tag // NextTag gave it to op
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
-	for _, r := range s.front.broker.Do(s.client, []core.Op{op}, nil) {
+	for _, r := range s.front.broker.Do(s.Client, []core.Op{op}, nil) {
 		if r.Tag == tag {
 			answer = r
 		} else {
@@ -346,21 +320,21 @@ func (s *session) ask(op core.Op) core.Reply {
 
 // The following functions write a reply that waits for the commit.
 
-func (s *session) put(b []byte, commit core.Commit) { s.conn.Out().Put(b, commit) }
+func (s *session) put(b []byte, commit core.Commit) { s.Conn.Out().Put(b, commit) }
 
-func (s *session) ok(commit core.Commit) { s.put(redcon.AppendOK(s.conn.Out().Buf()), commit) }
+func (s *session) ok(commit core.Commit) { s.put(redcon.AppendOK(s.Conn.Out().Buf()), commit) }
 
 func (s *session) bulk(p []byte, commit core.Commit) {
-	s.put(redcon.AppendBulk(s.conn.Out().Buf(), p), commit)
+	s.put(redcon.AppendBulk(s.Conn.Out().Buf(), p), commit)
 }
 
 // refuse answers with ERR and a text.
-func (s *session) refuse(text string) { s.put(appendRefusal(s.conn.Out().Buf(), text), 0) }
+func (s *session) refuse(text string) { s.put(appendRefusal(s.Conn.Out().Buf(), text), 0) }
 
 // fail answers with an error of the core; name is what the request names. ErrShutdown closes the connection.
 func (s *session) fail(err error, name string, commit core.Commit) {
-	s.put(redcon.AppendError(s.conn.Out().Buf(), core.CutText(errorText(err, name), maxEcho)), commit)
+	s.put(redcon.AppendError(s.Conn.Out().Buf(), core.CutText(errorText(err, name), maxEcho)), commit)
 	if errors.Is(err, core.ErrShutdown) {
-		s.hangUp()
+		s.HangUp()
 	}
 }

@@ -29,7 +29,7 @@ func (s *session) proceed() {
 		s.running = nil
 		return
 	}
-	s.conn.Wake()
+	s.Conn.Wake()
 }
 
 // detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference server.
@@ -75,7 +75,8 @@ func (f *Frontend) detach(t task, p *access.Principal) {
 	if !f.detached.reserve(bytes) {
 		return
 	}
-	s := &session{front: f, conn: &detachedConn{}, phase: serving, running: t}
+	s := newSession(f, &detachedConn{})
+	s.phase, s.running = serving, t
 	s.openClient(p)
 	f.detached.mu.Lock()
 	f.detached.tasks = append(f.detached.tasks, detachedTask{session: s, bytes: bytes})
@@ -96,13 +97,14 @@ func (f *Frontend) runDetached() {
 	if s == nil {
 		return
 	}
-	s.begin()
+	s.Begin()
 	for n := 0; n < detachedSteps && s.running != nil; n++ {
 		s.proceed()
 	}
-	s.end()
+	s.Flush()
+	s.End()
 	if s.running == nil {
-		f.broker.Close(s.client)
+		f.broker.Close(s.Client)
 		f.detached.mu.Lock()
 		f.detached.count--
 		f.detached.bytes -= f.detached.tasks[0].bytes

@@ -31,10 +31,10 @@ func (s *session) trackGet(p *pipeline, jid string) {
 		s.refuse("missing JID")
 		return
 	}
-	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
+	r := s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{ID: jid}, Brief: true})
 	// only the store has the outcome
 	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil {
-		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
+		r = s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{ID: jid}})
 	}
 	if errors.Is(r.Err, core.ErrForbidden) {
 		s.fail(r.Err, "", 0)
@@ -99,7 +99,7 @@ func (s *session) trackSet(arg []byte) {
 		s.refuse(err.Error())
 		return
 	}
-	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: set.JID}, Brief: true})
+	r := s.ask(&core.Inspect{Tag: s.NextTag(), Ref: core.Ref{ID: set.JID}, Brief: true})
 	if !s.granted(&r, set.JID) {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *session) trackSet(arg []byte) {
 		report.ExtendUntil = min(core.InstantOf(set.until), s.front.broker.Now().Add(maxReserve))
 	}
 	before := r.Info.Progress.Text
-	report.Tag = s.nextTag()
+	report.Tag = s.NextTag()
 	r = s.ask(report)
 	if r.Kind == core.Failed {
 		s.fail(r.Err, set.JID, r.Commit)
@@ -132,7 +132,7 @@ func (s *session) trackSet(arg []byte) {
 // log appends a new description to the log of a job. Jobs that are not running or exist only in memory have no log;
 // their progress is still set.
 func (s *session) log(ref core.Ref, text string) core.Commit {
-	r := s.ask(&core.AppendLog{Tag: s.nextTag(), Ref: ref, Authority: core.ByLeased, Lines: []string{text}})
+	r := s.ask(&core.AppendLog{Tag: s.NextTag(), Ref: ref, Authority: core.ByLeased, Lines: []string{text}})
 	return r.Commit
 }
 

@@ -68,7 +68,7 @@ func (w *worker) raise(state workerState) {
 	}
 	w.state.Store(int32(state))
 	for s := range w.conns {
-		s.conn.Wake()
+		s.Conn.Wake()
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *registry) reap(now core.Instant) {
 			continue
 		}
 		for s := range w.conns {
-			s.conn.Abort()
+			s.Conn.Abort()
 		}
 		delete(r.byID, wid)
 		r.reaped++
@@ -191,7 +191,7 @@ func (f *Frontend) Workers() []WorkerInfo {
 			RSSKB:  w.rssKB, Connections: len(w.conns),
 		}
 		for s := range w.conns {
-			if addr := s.conn.RemoteAddr(); addr != nil && (row.RemoteAddr == "" || addr.String() < row.RemoteAddr) {
+			if addr := s.Conn.RemoteAddr(); addr != nil && (row.RemoteAddr == "" || addr.String() < row.RemoteAddr) {
 				row.RemoteAddr = addr.String()
 			}
 		}

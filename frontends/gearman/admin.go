@@ -60,9 +60,9 @@ func (n need) metBy(s *session) bool {
 	case nothing:
 		return true
 	case toRead:
-		return s.front.broker.Allowed(s.client, access.Read)
+		return s.Allowed(access.Read)
 	case toOperate:
-		return s.front.broker.Allowed(s.client, access.Operate)
+		return s.Allowed(access.Operate)
 	}
 	return false
 }
@@ -71,7 +71,8 @@ func (n need) metBy(s *session) bool {
 // unknown command. A line of an HTTP request closes the connection.
 func (s *session) runLine(line []byte) {
 	if frontends.IsHTTP(line) {
-		s.closing = true
+		s.Flush()
+		s.HangUp()
 		return
 	}
 	text := string(cutNUL(line))
@@ -111,7 +112,7 @@ func (s *session) noteChange(c *access.Change) {
 	if c == nil {
 		return
 	}
-	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn, *c)
+	s.Note(s.front.opts.Audit, *c)
 }
 
 // status handles status and prioritystatus.
@@ -187,7 +188,8 @@ func (s *session) maxQueue(words []string) {
 		return
 	}
 	if len(words) > 5 {
-		s.closing = true
+		s.Flush()
+		s.HangUp()
 		return
 	}
 	n, ok := s.queue(words[1])
@@ -216,7 +218,7 @@ func (s *session) shutdown(words []string) {
 		return
 	}
 	s.say(lineOK)
-	s.flush(false)
+	s.Flush()
 	s.noteChange(&access.Change{Action: "shutdown"})
 	s.front.opts.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }

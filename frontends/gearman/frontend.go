@@ -107,9 +107,10 @@ func (f *Frontend) Bounds() frontends.Bounds {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{front: f, conn: c, exceptions: f.opts.ExceptionsForAll, grabs: maxGrabs}
-	s.client = frontends.OpenClient(f.broker, c, nil)
-	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
+	s := &session{front: f, exceptions: f.opts.ExceptionsForAll, grabs: maxGrabs}
+	s.Peer = frontends.NewPeer(f.broker, c)
+	s.Init(s, &f.pipelines, maxPipeline)
+	s.entry = f.workers.add(s.Client, c.FD(), ipOf(c.RemoteAddr()))
 	return s
 }
 

@@ -36,7 +36,7 @@ func (h *HTTP) Bounds() frontends.Bounds { return h.front.Bounds() }
 
 // Open implements frontends.Frontend.
 func (h *HTTP) Open(c frontends.Conn) frontends.Session {
-	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.front.broker, c, nil)}
+	s := &httpSession{Peer: frontends.NewPeer(h.front.broker, c), h: h}
 	h.noteInput(s)
 	return s
 }
@@ -48,7 +48,7 @@ func (h *HTTP) Tick(now core.Instant) {
 	for s, at := range h.lastInput {
 		if now.Sub(at) >= httpReadTimeout {
 			delete(h.lastInput, s)
-			s.conn.Abort()
+			s.Conn.Abort()
 		}
 	}
 }
@@ -69,11 +69,9 @@ func (h *HTTP) forget(s *httpSession) {
 
 // httpSession is one connection. It reads one request and writes one answer.
 type httpSession struct {
-	h      *HTTP
-	conn   frontends.Conn
-	client core.ClientID
+	frontends.Peer
+	h *HTTP
 
-	complete   bool // the request is complete; no more input is read
 	answered   bool
 	http11     bool   // the client speaks HTTP/1.1
 	head       bool   // the answer has no body
@@ -84,7 +82,7 @@ type httpSession struct {
 
 // Feed implements frontends.Session.
 func (s *httpSession) Feed(in []byte) int {
-	if s.complete {
+	if s.Closing {
 		return len(in)
 	}
 	r, status, done := parseHTTP(in, s.h.front.opts.MaxBodyBytes)
@@ -92,7 +90,7 @@ func (s *httpSession) Feed(in []byte) int {
 		s.h.noteInput(s)
 		return 0
 	}
-	s.complete = true
+	s.Closing = true
 	s.h.forget(s)
 	s.http11, s.head, s.background = r.http11, r.head, r.background
 	switch {
@@ -127,7 +125,7 @@ func (s *httpSession) Deliver() { s.do() }
 
 // do applies operations and handles the replies.
 func (s *httpSession) do(ops ...core.Op) {
-	s.replies = s.h.front.broker.Do(s.client, ops, s.replies[:0])
+	s.replies = s.h.front.broker.Do(s.Client, ops, s.replies[:0])
 	for i := range s.replies {
 		if !s.answered {
 			s.answer(&s.replies[i])
@@ -191,7 +189,7 @@ func (s *httpSession) handle(r *core.Reply) string {
 
 // write answers with status 200. The answer is sent once commit is durable.
 func (s *httpSession) write(handle, command string, body []byte, commit core.Commit) {
-	out := s.conn.Out()
+	out := s.Conn.Out()
 	b := append(out.Buf(), s.statusLine("200 OK")...)
 	if handle != "" {
 		b = append(append(append(b, "X-Gearman-Job-Handle: "...), handle...), "\r\n"...)
@@ -210,7 +208,7 @@ func (s *httpSession) write(handle, command string, body []byte, commit core.Com
 
 // refuse answers with another status.
 func (s *httpSession) refuse(status httpStatus) {
-	s.conn.Out().Write(s.refusal(status))
+	s.Conn.Out().Write(s.refusal(status))
 	s.close()
 }
 
@@ -230,17 +228,12 @@ func (s *httpSession) statusLine(status httpStatus) string {
 // close closes the connection after the answer.
 func (s *httpSession) close() {
 	s.answered, s.data = true, nil
-	s.conn.CloseAfterFlush()
-}
-
-// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
-func (s *httpSession) Admission() frontends.Admission {
-	return frontends.AdmissionOf(s.h.front.broker, s.client, frontends.NoRights)
+	s.Conn.CloseAfterFlush()
 }
 
 // Dismiss implements frontends.Admitter. An HTTP status has no room for the text.
 func (s *httpSession) Dismiss(string) {
-	s.complete = true
+	s.Closing = true
 	s.h.forget(s)
 	s.refuse(httpForbidden)
 }
@@ -253,7 +246,7 @@ func (s *httpSession) EOF(in []byte) { s.Feed(in) }
 
 // Closed implements frontends.Session.
 func (s *httpSession) Closed() {
-	s.complete, s.answered = true, true
+	s.Closing, s.answered = true, true
 	s.h.forget(s)
-	s.h.front.broker.Close(s.client)
+	s.h.front.broker.Close(s.Client)
 }

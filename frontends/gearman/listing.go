@@ -29,7 +29,7 @@ type listing struct {
 
 // list answers the earlier messages, then starts a listing.
 func (s *session) list(l *listing) {
-	s.flush(false)
+	s.Flush()
 	s.listing = l
 	s.page()
 }
@@ -38,19 +38,19 @@ func (s *session) list(l *listing) {
 // be called again.
 func (s *session) page() bool {
 	for {
-		if !s.eof && s.conn.Backpressured() {
+		if !s.HalfClosed && s.Conn.Backpressured() {
 			return false
 		}
 		if !s.listing.next(s.listing, s) {
 			break
 		}
-		if !s.eof {
-			s.conn.Wake()
+		if !s.HalfClosed {
+			s.Conn.Wake()
 			return false
 		}
 	}
 	if !s.listing.line {
-		s.conn.Out().WriteString(endOfList)
+		s.Conn.Out().WriteString(endOfList)
 	}
 	pushes := s.listing.pushes
 	s.listing = nil
@@ -70,16 +70,15 @@ func (l *listing) nextUniques(s *session) bool {
 
 // fetch lists a page of jobs and writes the unfinished jobs in the namespace. It keeps pushes for later.
 func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []byte, *core.JobInfo) []byte) (more bool) {
-	s.tag++
-	op.Tag, op.Cursor, op.Limit = s.tag, l.cursor, pageJobs
+	op.Tag, op.Cursor, op.Limit = s.NextTag(), l.cursor, pageJobs
 	l.ask(s, op, func(r *core.Reply) {
-		b := s.conn.Out().Buf()
+		b := s.Conn.Out().Buf()
 		for i := range r.Jobs {
 			if j := &r.Jobs[i]; isUnfinished(j) && s.front.owns(j.Queue) && (op.Brief || j.Job != nil) {
 				b = append(write(s, b, j), '\n')
 			}
 		}
-		s.conn.Out().Put(b, r.Commit)
+		s.Conn.Out().Put(b, r.Commit)
 		l.cursor, more = r.Cursor, r.Cursor != 0
 	})
 	return more
@@ -87,10 +86,9 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 
 // nextQueues writes the next rows of status or prioritystatus.
 func (l *listing) nextQueues(s *session) (more bool) {
-	s.tag++
-	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.front.opts.Namespace, After: l.after, Limit: pageJobs},
+	l.ask(s, &core.ListQueues{Tag: s.NextTag(), Prefix: s.front.opts.Namespace, After: l.after, Limit: pageJobs},
 		func(r *core.Reply) {
-			s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
+			s.Conn.Out().Put(s.appendQueues(s.Conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
 			if more = len(r.Queues) == pageJobs; more {
 				l.after = r.Queues[pageJobs-1].Name
 			}
@@ -100,17 +98,16 @@ func (l *listing) nextQueues(s *session) (more bool) {
 
 // nextDrop removes the next jobs of a function. After the last job it writes the answer.
 func (l *listing) nextDrop(s *session) (more bool) {
-	s.tag++
-	op := &core.DropQueue{Tag: s.tag, Queue: l.queue, FoldCase: true, Cursor: l.cursor}
+	op := &core.DropQueue{Tag: s.NextTag(), Queue: l.queue, FoldCase: true, Cursor: l.cursor}
 	l.ask(s, op, func(r *core.Reply) {
 		switch l.cursor = r.Cursor; {
 		case r.Kind == core.Failed:
-			s.conn.Out().Put(append(s.conn.Out().Buf(), lineError(r.Err)...), r.Commit)
+			s.Conn.Out().Put(append(s.Conn.Out().Buf(), lineError(r.Err)...), r.Commit)
 		case r.Cursor != 0:
 			more = true
 		default:
 			s.noteChange(&access.Change{Action: "queue.remove", Target: l.queue})
-			s.conn.Out().Put(append(s.conn.Out().Buf(), lineOK...), r.Commit)
+			s.Conn.Out().Put(append(s.Conn.Out().Buf(), lineOK...), r.Commit)
 		}
 	})
 	return more
@@ -119,7 +116,7 @@ func (l *listing) nextDrop(s *session) (more bool) {
 // ask runs one operation and passes its reply to answer. It keeps other replies for later.
 func (l *listing) ask(s *session, op core.Op, answer func(*core.Reply)) {
 	first := len(l.pushes)
-	l.pushes = s.front.broker.Do(s.client, []core.Op{op}, l.pushes)
+	l.pushes = s.front.broker.Do(s.Client, []core.Op{op}, l.pushes)
 	kept := l.pushes[:first]
 	for i := range l.pushes[first:] {
 		if r := &l.pushes[first+i]; r.Tag == op.TagOf() {
@@ -170,10 +167,10 @@ func appendText(b []byte, text string) []byte {
 
 // nextWorkers writes the next rows of workers.
 func (l *listing) nextWorkers(s *session) bool {
-	b := s.conn.Out().Buf()
+	b := s.Conn.Out().Buf()
 	for start := len(b); len(l.entries) > 0 && len(b)-start < pageBytes; l.entries = l.entries[1:] {
 		b = l.entries[0].write(b)
 	}
-	s.conn.Out().Put(b, 0)
+	s.Conn.Out().Put(b, 0)
 	return len(l.entries) > 0
 }

@@ -82,8 +82,8 @@ func TestListingPausesForASlowReader(t *testing.T) {
 	t.Parallel()
 	s, conn := open(&fakeBroker{}, testOptions())
 	for range 300 {
-		w := s.front.workers.add(s.client+1, 1, "10.0.0.2")
-		s.client++
+		w := s.front.workers.add(s.Client+1, 1, "10.0.0.2")
+		s.Client++
 		s.front.workers.setID(w, strings.Repeat("i", 100_000))
 	}
 	in := []byte("workers\nversion\n")

@@ -72,8 +72,8 @@ func (s *session) submit(sub submission) {
 		s.refuse(&errNameSize)
 		return
 	}
-	op := s.pipeline.Submits.Next()
-	op.Job = s.front.newJob(n, &sub, &s.pipeline.scratch)
+	op := s.Pipeline.Submits.Next()
+	op.Job = s.front.newJob(n, &sub, &s.Pipeline.scratch)
 	if !sub.background {
 		op.Watch = core.WatchStream
 	}
@@ -123,7 +123,7 @@ func (s *session) canDo(m *message) {
 		s.refuse(&errNameSize)
 		return
 	}
-	if !s.front.broker.AllowedFor(s.client, access.Consume, n.queue) {
+	if !s.AllowedFor(access.Consume, n.queue) {
 		s.refuse(&errForbidden)
 		return
 	}
@@ -150,14 +150,14 @@ func (s *session) resetAbilities(*message) {
 }
 
 func (s *session) preSleep(m *message) {
-	op := s.pipeline.Sleeps.Next()
+	op := s.Pipeline.Sleeps.Next()
 	op.Tag = s.expect(pending{typ: m.typ})
 	s.ask(op)
 }
 
 // grab handles the three forms of GRAB_JOB, which differ in their answers.
 func (s *session) grab(m *message) {
-	op := s.pipeline.Leases.Next()
+	op := s.Pipeline.Leases.Next()
 	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
 	op.Tag = s.expect(pending{typ: m.typ})
 	s.noJobDelay.noteGrab()
@@ -179,7 +179,7 @@ func (s *session) workComplete(m *message) {
 	if !ok {
 		return
 	}
-	op := s.pipeline.Completes.Next()
+	op := s.Pipeline.Completes.Next()
 	op.Tag, op.Ref, op.Result = tag, ref, bytes.Clone(m.args[1])
 	s.ask(op)
 }
@@ -203,7 +203,7 @@ func (s *session) workException(m *message) {
 }
 
 func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
-	op := s.pipeline.Fails.Next()
+	op := s.Pipeline.Fails.Next()
 	op.Tag, op.Ref, op.Failure = tag, ref, failure
 	s.ask(op)
 }
@@ -231,7 +231,7 @@ func (s *session) workStatus(m *message) {
 	if !ok {
 		return
 	}
-	op := s.pipeline.Reports.Next()
+	op := s.Pipeline.Reports.Next()
 	op.Tag, op.Ref = tag, ref
 	op.Progress = core.Progress{
 		Num:      leadingNumber(m.args[1]),
@@ -247,7 +247,7 @@ func (s *session) workData(m *message) {
 	if !ok {
 		return
 	}
-	op := s.pipeline.Sends.Next()
+	op := s.Pipeline.Sends.Next()
 	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == packet.WorkWarning, bytes.Clone(m.args[1])
 	s.ask(op)
 }
@@ -256,10 +256,10 @@ func (s *session) getStatus(m *message) {
 	handle := cutNUL(m.args[0])
 	seq, ok := s.front.opts.Handles.Parse(handle)
 	if !ok {
-		s.pipeline.Local(pending{kind: unknownStatusAnswer, arg: handle})
+		s.Pipeline.Local(pending{kind: unknownStatusAnswer, arg: handle})
 		return
 	}
-	op := s.pipeline.Inspects.Next()
+	op := s.Pipeline.Inspects.Next()
 	op.Tag = s.expect(pending{typ: m.typ, arg: handle})
 	op.Ref, op.Brief = core.Ref{Seq: seq}, true
 	s.ask(op)
@@ -267,14 +267,14 @@ func (s *session) getStatus(m *message) {
 
 func (s *session) getStatusUnique(m *message) {
 	unique := cutNUL(m.args[0])
-	op := s.pipeline.Inspects.Next()
+	op := s.Pipeline.Inspects.Next()
 	op.Tag = s.expect(pending{typ: m.typ, arg: unique})
 	op.ByUnique, op.UniqueKey, op.Brief = true, keyUnique+string(unique), true
 	s.ask(op)
 }
 
 func (s *session) echo(m *message) {
-	s.pipeline.Local(pending{kind: echoAnswer, typ: packet.EchoRes, arg: m.args[0]})
+	s.Pipeline.Local(pending{kind: echoAnswer, typ: packet.EchoRes, arg: m.args[0]})
 }
 
 func (s *session) option(m *message) {
@@ -283,7 +283,7 @@ func (s *session) option(m *message) {
 		return
 	}
 	s.exceptions = true
-	s.pipeline.Local(pending{kind: echoAnswer, typ: packet.OptionRes, arg: m.args[0]})
+	s.Pipeline.Local(pending{kind: echoAnswer, typ: packet.OptionRes, arg: m.args[0]})
 }
 
 func (s *session) setClientID(m *message) {

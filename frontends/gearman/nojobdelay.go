@@ -40,10 +40,10 @@ func (d *noJobDelay) noteGrab() {
 // delayNoJob lets the last message wait if it is a grab.
 func (s *session) delayNoJob() {
 	d := &s.noJobDelay
-	if s.front.opts.NoJobDelay == 0 || !d.busy || d.parallel || d.submitted || s.eof {
+	if s.front.opts.NoJobDelay == 0 || !d.busy || d.parallel || d.submitted || s.HalfClosed {
 		return
 	}
-	p, tag, op := s.pipeline.Last()
+	p, tag, op := s.Pipeline.Last()
 	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag {
 		lease.Deadline = s.front.broker.Now().Add(s.front.opts.NoJobDelay)
 		d.grab, d.tag = p.typ, tag

@@ -15,6 +15,7 @@ type pipeline struct {
 	msg     message // the current message
 	delayed pending // the grab whose NO_JOB was delayed, when its answer is a push
 	scratch []byte
+	input   int // bytes of the messages
 }
 
 // pending is a message in the pipeline. Its slices are parts of the input: every answer is written before Feed returns.
@@ -40,23 +41,5 @@ const (
 	noAnswer
 )
 
-// full reports that the pipeline should run before the session adds messages.
-func (p *pipeline) full() bool { return p.Len() >= maxPipeline || p.Ops() >= maxPipeline }
-
-// begin takes a pipeline for the time of one call; end gives it back.
-func (s *session) begin() {
-	s.pipeline = s.front.pipelines.Get()
-	s.pipeline.Begin(&s.tag)
-}
-
-func (s *session) end() {
-	s.reset()
-	s.front.pipelines.Put(s.pipeline)
-	s.pipeline = nil
-}
-
-// reset empties the pipeline for the next round.
-func (s *session) reset() {
-	s.pipeline.Reset()
-	s.pipeline.msg, s.pipeline.delayed = message{}, pending{}
-}
+// Clear implements frontends.Pipelined.
+func (p *pipeline) Clear() { p.msg, p.delayed, p.input = message{}, pending{}, 0 }

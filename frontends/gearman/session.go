@@ -8,20 +8,15 @@ import (
 
 // session is one connection: client, worker and administrator at once.
 type session struct {
-	front  *Frontend
-	conn   frontends.Conn
-	client core.ClientID
-	entry  *connEntry
+	frontends.Pipelined[pending, *pipeline]
+	front *Frontend
+	entry *connEntry
 
 	names      names
 	exceptions bool // the client has enabled WORK_EXCEPTION
-	closing    bool // no more input is read
-	eof        bool // the client has closed its sending side
 	grabs      int  // maximum jobs that one round may lease, see nextGrabs
 
-	tag        uint64    // tag of the last message
-	pipeline   *pipeline // during Feed and Deliver only
-	listing    *listing  // the answer in progress to a text command; input waits until it is complete
+	listing    *listing // the answer in progress to a text command; input waits until it is complete
 	noJobDelay noJobDelay
 	reading    lateGrab // if set, input waits
 }
@@ -48,52 +43,45 @@ const (
 	largeInput  = 1 << 20 // bytes
 )
 
-// Feed implements frontends.Session.
-func (s *session) Feed(in []byte) int {
-	if s.closing {
-		return len(in)
-	}
-	if s.reading.grab != 0 {
-		return 0
-	}
-	s.begin()
-	defer s.end()
+// Begin implements frontends.Requests. More input ends the delay of a NO_JOB.
+func (s *session) Begin() {
+	s.Pipelined.Begin()
 	s.interruptDelay()
-	used, decided := 0, 0
-	for !s.closing && s.listing == nil && s.reading.grab == 0 && !s.outputFull() {
-		n, err := decode(in[used:], s.front.opts.MaxBodyBytes, &s.pipeline.msg)
-		if err != nil {
-			s.refuseSyntax(err)
-		} else if n == 0 {
-			break
-		} else {
-			s.run(&s.pipeline.msg)
-		}
-		used += n
-		if s.pipeline.full() || s.pipeline.Leases.Len() >= s.grabs || used-decided > largeInput {
-			s.flush(used == len(in))
-			decided = used
-		}
+}
+
+// Step implements frontends.Requests: it handles the first message of the input.
+func (s *session) Step(in []byte) (used int, more bool) {
+	if s.listing != nil || s.outputFull() {
+		return 0, false
 	}
-	s.flush(used == len(in))
-	if used == len(in) {
-		s.noJobDelay.grabbed = false
+	m := &s.Pipeline.msg
+	n, err := decode(in, s.front.opts.MaxBodyBytes, m)
+	switch {
+	case err != nil:
+		s.refuseSyntax(err)
+	case n == 0:
+		return 0, false
+	default:
+		s.run(m)
 	}
-	if s.closing {
-		s.conn.CloseAfterFlush()
-		return len(in)
-	}
-	return used
+	s.Pipeline.input += n
+	return n, true
+}
+
+// Due implements frontends.Requests.
+func (s *session) Due() bool {
+	p := s.Pipeline
+	return s.Pipelined.Due() || p.Ops() >= maxPipeline || p.Leases.Len() >= s.grabs || p.input > largeInput
 }
 
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
-	s.begin()
-	defer s.end()
+	s.Pipelined.Begin()
+	defer s.End()
 	if s.listing != nil && !s.page() {
 		return
 	}
-	s.pipeline.Run(s.front.broker, s.client, s)
+	s.Run()
 }
 
 // Refusal implements frontends.Session.
@@ -104,22 +92,16 @@ func (s *session) Refusal() []byte {
 // allowLate lets the last message of the pipeline wait for the disk, if it is a grab. Only the last message may wait,
 // because answers keep the order of messages.
 func (s *session) allowLate() {
-	_, tag, op := s.pipeline.Last()
-	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag && !s.eof {
+	_, tag, op := s.Pipeline.Last()
+	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag && !s.HalfClosed {
 		lease.Late = true
 	}
 }
 
-// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
-func (s *session) Admission() frontends.Admission {
-	return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
-}
-
 // Dismiss implements frontends.Admitter.
 func (s *session) Dismiss(text string) {
-	s.closing = true
-	s.conn.Out().Write(appendPacket(nil, packet.Error, codeForbidden, text))
-	s.conn.CloseAfterFlush()
+	s.Conn.Out().Write(appendPacket(nil, packet.Error, codeForbidden, text))
+	s.HangUp()
 }
 
 // Blocked implements frontends.Blocker.
@@ -128,21 +110,18 @@ func (s *session) Blocked() bool { return s.reading.grab != 0 }
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a job that was read from memory would have been sent already.
 func (s *session) WaitsHalfClosed() bool { return s.reading.grab != 0 }
 
-// EOF implements frontends.Session: all messages are answered.
-func (s *session) EOF(in []byte) {
-	s.eof = true
+// Unblock implements frontends.Requests: it writes the rest of a listing.
+func (s *session) Unblock() {
 	if s.listing != nil {
 		s.Deliver()
 	}
-	s.Feed(in)
-	s.closing = true
 }
 
 // Closed implements frontends.Session.
 func (s *session) Closed() {
-	s.closing, s.listing = true, nil
+	s.Closing, s.listing = true, nil
 	s.front.workers.remove(s.entry)
-	s.front.broker.Close(s.client)
+	s.front.broker.Close(s.Client)
 }
 
 // run handles one message.
@@ -158,48 +137,50 @@ func (s *session) run(m *message) {
 }
 
 // expect adds a message that the broker answers and returns the tag for its operation.
-func (s *session) expect(p pending) (tag uint64) { return s.pipeline.Expect(p) }
+func (s *session) expect(p pending) (tag uint64) { return s.Pipeline.Expect(p) }
 
 // ask adds an operation.
-func (s *session) ask(op core.Op) { s.pipeline.Ask(op) }
+func (s *session) ask(op core.Op) { s.Pipeline.Ask(op) }
 
 // refuse answers the message with an ERROR packet.
-func (s *session) refuse(e *wireError) { s.pipeline.Local(pending{kind: errorAnswer, err: e}) }
+func (s *session) refuse(e *wireError) { s.Pipeline.Local(pending{kind: errorAnswer, err: e}) }
 
 // refuseSyntax answers a malformed message with an error, and closes the connection if framing is lost.
 func (s *session) refuseSyntax(e *syntaxError) {
-	s.closing = e.lost
 	if e == errResult {
-		s.failOversized(&s.pipeline.msg)
+		s.failOversized(&s.Pipeline.msg)
 	}
 	if e.text {
 		s.say("ERR " + e.code + " " + e.message + "\r\n")
-		return
+	} else {
+		s.refuse(&wireError{code: e.code, message: e.message})
 	}
-	s.refuse(&wireError{code: e.code, message: e.message})
+	if e.lost {
+		s.Flush()
+		s.HangUp()
+	}
 }
 
 // say answers the message with text.
-func (s *session) say(text string) { s.pipeline.Local(pending{kind: textAnswer, arg: []byte(text)}) }
+func (s *session) say(text string) { s.Pipeline.Local(pending{kind: textAnswer, arg: []byte(text)}) }
 
-// flush runs the pipeline. drained means that no input is left.
-func (s *session) flush(drained bool) {
-	p := s.pipeline
-	if drained {
+// Flush implements frontends.Requests.
+func (s *session) Flush() {
+	p := s.Pipeline
+	if s.Drained {
 		s.delayNoJob()
+		s.noJobDelay.grabbed = false
 	}
 	s.allowLate()
-	before := s.conn.Out().Len()
-	if p.Len() > 0 || p.Ops() > 0 { // also without operations, so that older pushes come before the answers
-		p.Run(s.front.broker, s.client, s)
-	}
-	if p.Leases.Len() > 0 {
-		s.grabs = nextGrabs(s.grabs, s.conn.Out().Len()-before)
+	grabbed, before := p.Leases.Len() > 0, s.Conn.Out().Len()
+	s.Pipelined.Flush() // also without requests, so that older pushes come before the answers
+	if grabbed {
+		s.grabs = nextGrabs(s.grabs, s.Conn.Out().Len()-before)
 	}
 	if s.reading.grab != 0 {
 		s.grabs = 1 // the next job is probably on disk too
 	}
-	s.reset()
+	p.Clear()
 }
 
 // nextGrabs is the number of jobs that the next round may lease, after a round that has written so many bytes. It keeps
@@ -213,7 +194,7 @@ func nextGrabs(grabs, written int) int {
 
 // outputFull reports that the client reads too slowly: its next messages must wait.
 func (s *session) outputFull() bool {
-	return s.conn.Out().Len() > frontends.PauseAt && !s.eof && s.conn.Backpressured()
+	return s.Conn.Out().Len() > frontends.PauseAt && !s.HalfClosed && s.Conn.Backpressured()
 }
 
 // Respond implements frontends.Responder.
@@ -226,7 +207,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 		s.write(p, r)
 		return
 	}
-	out := s.conn.Out()
+	out := s.Conn.Out()
 	switch p.kind {
 	case brokerAnswer, noAnswer:
 	case echoAnswer:
@@ -242,7 +223,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 
 // Push implements frontends.Responder.
 func (s *session) Push(r *core.Reply) {
-	p := &s.pipeline.delayed
+	p := &s.Pipeline.delayed
 	p.typ = s.endDelay(r)
 	switch {
 	case r.Kind == core.Reading:
@@ -259,6 +240,6 @@ func (s *session) write(p *pending, r *core.Reply) {
 	if p.kind == noAnswer {
 		return
 	}
-	out := s.conn.Out()
+	out := s.Conn.Out()
 	out.Put(s.encode(out.Buf(), r, p), r.Commit)
 }

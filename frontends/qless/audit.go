@@ -54,5 +54,5 @@ func (s *session) noteCall(argv []string) {
 
 // noteChange reports a change for the audit log.
 func (s *session) noteChange(c access.Change) {
-	s.front.opts.Audit.Note(s.front.broker, s.Client, s.Conn, c)
+	s.Note(s.front.opts.Audit, c)
 }

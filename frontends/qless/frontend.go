@@ -101,7 +101,9 @@ func (f *Frontend) Bounds() frontends.Bounds {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	return &session{Connection: f.server.Open(c), front: f}
+	s := &session{front: f}
+	s.Open(&f.server, c, s)
+	return s
 }
 
 // Overflow is the reply to a connection above the connection limit.

@@ -121,15 +121,15 @@ func (s *session) mayCall(argv []string) bool {
 		queues = c.queues(s.front.model, a)
 	}
 	for _, q := range queues {
-		if !s.front.broker.AllowedFor(s.Client, c.role, s.front.coreQueue(q)) {
+		if !s.AllowedFor(c.role, s.front.coreQueue(q)) {
 			return false
 		}
 	}
 	if routed := s.front.routedTo(argv[0], a); routed != "" &&
-		!s.front.broker.AllowedFor(s.Client, c.role, routed) {
+		!s.AllowedFor(c.role, routed) {
 		return false
 	}
-	return len(queues) > 0 || s.front.broker.Allowed(s.Client, c.role)
+	return len(queues) > 0 || s.Allowed(c.role)
 }
 
 // routedTo is the broker's name of the queue into which a new job is routed; empty: it is not routed.
@@ -169,5 +169,5 @@ func readOnlyForm(c command, argv []string) command {
 
 // mayRun reports whether the client may run a Redis command.
 func (s *session) mayRun(c redisCommand) bool {
-	return len(c.Roles) == 0 || !s.front.broker.Control().Enabled() || s.front.broker.Allowed(s.Client, c.Roles[0])
+	return len(c.Roles) == 0 || !s.front.broker.Control().Enabled() || s.Allowed(c.Roles[0])
 }

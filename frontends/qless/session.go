@@ -28,18 +28,8 @@ type queuedCommand struct {
 
 var _ frontends.Session = (*session)(nil)
 
-// Feed implements frontends.Session.
-func (s *session) Feed(in []byte) int {
-	used, err := s.ReadCommands(in, s.serve)
-	if err != nil {
-		s.reply(redcon.AppendError(nil, "ERR "+err.Error()), 0)
-		s.HangUp()
-	}
-	return used
-}
-
-// serve runs one command, or queues it in a transaction. No command makes the client wait, so more is always true.
-func (s *session) serve(args []string) (more bool) {
+// Serve implements resp.Session: it runs one command, or queues it in a transaction.
+func (s *session) Serve(args []string) {
 	c, name, refusal := resp.Find(redisCommands, &s.Connection, args)
 	switch {
 	case refusal != "":
@@ -51,14 +41,13 @@ func (s *session) serve(args []string) (more bool) {
 	switch {
 	case refusal != "":
 		s.aborted = s.aborted || s.multi
-		s.reply(redcon.AppendError(nil, refusal), 0)
+		s.Reply(redcon.AppendError(nil, refusal), 0)
 	case s.multi && !c.Immediate:
 		s.enqueue(c, args)
 	default:
 		b, commit := c.Run(s, nil, args)
-		s.reply(b, commit)
+		s.Reply(b, commit)
 	}
-	return true
 }
 
 // enter locks the shared data for a command and returns a function that unlocks it. A transaction holds the lock for
@@ -71,8 +60,8 @@ func (s *session) enter() (leave func()) {
 	return s.front.unlock
 }
 
-// reply writes an answer that waits for a commit, after the messages that were published earlier.
-func (s *session) reply(b []byte, commit core.Commit) {
+// Reply implements resp.Session: it writes an answer that waits for a commit, after the messages that were published earlier.
+func (s *session) Reply(b []byte, commit core.Commit) {
 	s.deliverMessages()
 	s.put(b, commit)
 }
@@ -104,9 +93,6 @@ func (s *session) Deliver() { s.deliverMessages() }
 
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(core.ErrStopped)) }
-
-// EOF implements frontends.Session. Every whole command has been answered; the rest is not a command.
-func (s *session) EOF([]byte) {}
 
 // Closed implements frontends.Session.
 func (s *session) Closed() {

@@ -28,11 +28,11 @@ func (s *session) enqueue(c redisCommand, args []string) {
 	}
 	if len(s.queued) == maxQueued || s.size > maxQueuedBytes {
 		s.aborted = true
-		s.reply(redcon.AppendError(nil, "OOM the transaction is too large"), 0)
+		s.Reply(redcon.AppendError(nil, "OOM the transaction is too large"), 0)
 		return
 	}
 	s.queued = append(s.queued, queuedCommand{c, args})
-	s.reply(redcon.AppendString(nil, "QUEUED"), 0)
+	s.Reply(redcon.AppendString(nil, "QUEUED"), 0)
 }
 
 func (s *session) endMulti() { s.multi, s.aborted, s.queued, s.size = false, false, nil, 0 }

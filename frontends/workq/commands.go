@@ -203,7 +203,7 @@ func (s *session) lease(p *pipeline, r *request) {
 		Tag:    p.expect(pending{answer: answerLease, mayWait: true, large: true, isLease: true}),
 		Queues: queues, KeepQueues: true, Pick: core.PickAtRandom, Holder: core.HeldByNobody,
 		Deadline: s.deadline(wait),
-		Late:     !s.eof,
+		Late:     !s.HalfClosed,
 	}
 	p.Ask(op)
 }

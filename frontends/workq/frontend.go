@@ -86,7 +86,10 @@ func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	return &session{front: f, conn: c, client: frontends.OpenClient(f.broker, c, nil)}
+	s := &session{front: f}
+	s.Peer = frontends.NewPeer(f.broker, c)
+	s.Init(s, &f.pipelines, maxPipeline)
+	return s
 }
 
 // maxCommand is the longest command, with its body and line ends.

@@ -33,7 +33,7 @@ func answerJobs(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 	}
 	if len(l.jobs) > 0 {
 		s.listing = l
-		s.conn.Wake()
+		s.Conn.Wake()
 	}
 	return appendOK(b, len(l.jobs))
 }
@@ -42,7 +42,7 @@ func answerJobs(s *session, b []byte, _ *pending, r *core.Reply) []byte {
 func (s *session) proceed() {
 	l := s.listing
 	l.written = 0
-	for s.eof || l.written < listStep && !s.conn.Backpressured() {
+	for s.HalfClosed || l.written < listStep && !s.Conn.Backpressured() {
 		if len(l.unsent) == 0 {
 			if len(l.jobs) == 0 {
 				s.listing = nil
@@ -53,13 +53,13 @@ func (s *session) proceed() {
 			l.jobs = l.jobs[1:]
 		}
 		n := min(len(l.unsent), chunkSize)
-		out := s.conn.Out()
+		out := s.Conn.Out()
 		out.Put(append(out.Buf(), l.unsent[:n]...), l.commit)
 		l.unsent = l.unsent[n:]
 		l.written += n
 	}
 	if l.written >= listStep {
-		s.conn.Wake()
+		s.Conn.Wake()
 	}
 }
 
@@ -69,9 +69,8 @@ func (s *session) withBody(info *core.JobInfo) *core.JobInfo {
 	if len(info.Job.Body) == info.BodyBytes {
 		return info
 	}
-	s.tag++
-	for _, r := range s.front.broker.Do(s.client, []core.Op{&core.Inspect{Tag: s.tag, Ref: core.Ref{Seq: info.Seq}}},
-		nil) {
+	op := &core.Inspect{Tag: s.NextTag(), Ref: core.Ref{Seq: info.Seq}}
+	for _, r := range s.front.broker.Do(s.Client, []core.Op{op}, nil) {
 		if r.Kind == core.Inspected && r.Info.Job != nil {
 			info.Job.Body = r.Info.Job.Body
 			s.listing.commit = max(s.listing.commit, r.Commit)

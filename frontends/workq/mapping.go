@@ -216,8 +216,8 @@ func (s *session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found b
 		}
 		seqs = append(seqs, 0)
 	}
-	s.flush(p)
-	for _, r := range s.front.broker.Do(s.client, ops, nil) {
+	s.Flush()
+	for _, r := range s.front.broker.Do(s.Client, ops, nil) {
 		if r.Kind == core.Inspected && seqs[r.Tag] == 0 {
 			seqs[r.Tag] = r.Info.Seq
 		}

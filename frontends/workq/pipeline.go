@@ -9,7 +9,6 @@ import (
 type pipeline struct {
 	frontends.Pipeline[pending]
 	request request // the current command
-	due     bool    // the pipeline must run before the next command
 }
 
 // pending is a command in the pipeline. Its answer is either a fixed text or made from the broker's reply.
@@ -33,25 +32,11 @@ type answer func(s *session, b []byte, p *pending, r *core.Reply) []byte
 // maxPipeline is the maximum number of commands that go to the broker in one call.
 const maxPipeline = 64
 
-// begin takes a pipeline for the time of one call; end gives it back.
-func (s *session) begin() *pipeline {
-	p := s.front.pipelines.Get()
-	p.Begin(&s.tag)
-	return p
-}
-
-func (s *session) end(p *pipeline) {
-	p.reset()
+// Clear implements frontends.Pipelined: it forgets the slices of the input.
+func (p *pipeline) Clear() {
 	clear(p.request.args[:cap(p.request.args)])
 	clear(p.request.flags[:cap(p.request.flags)])
 	p.request.word, p.request.body = nil, nil
-	s.front.pipelines.Put(p)
-}
-
-// reset empties the pipeline for the next round.
-func (p *pipeline) reset() {
-	p.Reset()
-	p.due = false
 }
 
 // say adds an answer that needs no broker.
@@ -60,6 +45,8 @@ func (p *pipeline) say(text string) { p.Local(pending{text: text}) }
 // expect adds a command that the broker answers and returns the tag for its operation. A command that may wait ends the
 // pipeline. So does a command with a large answer, so that the session checks the outbox before the next one.
 func (p *pipeline) expect(c pending) (tag uint64) {
-	p.due = p.due || c.mayWait || c.large
+	if c.mayWait || c.large {
+		p.MarkDue()
+	}
 	return p.Expect(c)
 }

@@ -8,19 +8,14 @@ import (
 
 // session is one connection: the state of its parser, and the command that it is blocked on.
 type session struct {
-	front  *Frontend
-	conn   frontends.Conn
-	client core.ClientID
-	tag    uint64 // of the last command
+	frontends.Pipelined[pending, *pipeline]
+	front *Frontend
 
 	scanned  int    // bytes of unread input without a line end
-	needed   int    // minimum input bytes for the command; zero: unknown
 	eofError string // the answer if the client sends EOF instead
 	skip     skippedBody
 	waiting  pending  // the command that waits for its reply; tag zero: none
 	listing  *listing // a reply in progress; nil: none
-	closing  bool     // no more input is read
-	eof      bool     // the client has closed its sending side
 
 	deliveries frontends.Deliveries
 
@@ -40,40 +35,10 @@ var (
 	_ frontends.Responder[pending] = (*session)(nil)
 )
 
-// Feed implements frontends.Session.
-func (s *session) Feed(in []byte) int {
-	if s.closing {
-		return len(in)
-	}
-	if s.Blocked() || len(in) < s.needed {
-		return 0
-	}
-	p := s.begin()
-	defer s.end(p)
-	used := 0
-	for len(in) > used && !s.closing && !s.Blocked() {
-		n, more := s.step(p, in[used:])
-		used += n
-		if !more {
-			break
-		}
-		if p.due || p.Len() >= maxPipeline {
-			s.flush(p)
-			if s.conn.Out().Len() > frontends.PauseAt {
-				return used // the loop sends the output before the next command
-			}
-		}
-	}
-	s.flush(p)
-	if s.closing {
-		return len(in)
-	}
-	return used
-}
-
-// step runs the first command of the input, or skips a part of a body. More is false if it needs more input.
-func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
-	s.needed, s.eofError = 0, ""
+// Step implements frontends.Requests: it runs the first command of the input, or skips a part of a body.
+func (s *session) Step(in []byte) (used int, more bool) {
+	p := s.Pipeline
+	s.eofError = ""
 	if s.skip.state != skipNone {
 		return s.skipBody(p, in)
 	}
@@ -91,8 +56,8 @@ func (s *session) step(p *pipeline, in []byte) (used int, more bool) {
 	r.parse(line)
 	cmd, known := commands[string(r.word)]
 	if !known && frontends.IsHTTP(line) {
-		s.flush(p)
-		s.shutdown()
+		s.Flush()
+		s.HangUp()
 		return n, false
 	}
 	if bare {
@@ -148,7 +113,7 @@ func (s *session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used 
 	at, found := cutBodyEnd(in[min(end, len(in)):])
 	switch found {
 	case endShort:
-		s.needed, s.eofError = max(end, len(in))+1, cmd.badSize
+		s.Needed, s.eofError = max(end, len(in))+1, cmd.badSize
 		return 0, false
 	case endLost:
 		s.close(p, cmd.badSize)
@@ -168,27 +133,22 @@ func (s *session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used 
 // close answers and closes the connection.
 func (s *session) close(p *pipeline, text string) {
 	p.say(text)
-	s.flush(p)
-	s.shutdown()
+	s.Flush()
+	s.HangUp()
 }
 
-// shutdown stops reading and closes the connection once all output is sent.
-func (s *session) shutdown() {
-	s.closing = true
-	s.conn.CloseAfterFlush()
-}
-
-// flush runs the pipeline. Its last command may still wait for its reply afterwards.
-func (s *session) flush(p *pipeline) {
+// Flush runs the pipeline. Its last command may still wait for its reply afterwards.
+func (s *session) Flush() {
+	p := s.Pipeline
 	if p.Len() == 0 {
 		return
 	}
-	p.Run(s.front.broker, s.client, s)
+	s.RunOnly()
 	if last, tag, _ := p.Last(); last.mayWait && !last.answered {
 		s.waiting = *last
 		s.waiting.tag = tag
 	}
-	p.reset()
+	p.Reset()
 }
 
 // Respond implements frontends.Responder.
@@ -220,7 +180,7 @@ func (s *session) Push(r *core.Reply) {
 
 // write writes the answer to a command.
 func (s *session) write(p *pending, r *core.Reply) {
-	out := s.conn.Out()
+	out := s.Conn.Out()
 	buf := out.Buf()
 	if r.Kind == core.Failed {
 		buf = append(buf, errorText(r.Err)...)
@@ -238,12 +198,11 @@ func (s *session) write(p *pending, r *core.Reply) {
 
 // noteDelete reports a deleted job for the audit log.
 func (s *session) noteDelete(id string) {
-	s.front.opts.Audit.Note(s.front.broker, s.client, s.conn,
-		access.Change{Action: "job.delete", Target: id})
+	s.Note(s.front.opts.Audit, access.Change{Action: "job.delete", Target: id})
 }
 
 // say writes an answer that needs no commit.
-func (s *session) say(text string) { s.conn.Out().WriteString(text) }
+func (s *session) say(text string) { s.Conn.Out().WriteString(text) }
 
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
@@ -254,9 +213,9 @@ func (s *session) Deliver() {
 	if s.waiting.tag == 0 {
 		return
 	}
-	p := s.begin()
-	defer s.end(p)
-	p.Run(s.front.broker, s.client, s)
+	s.Begin()
+	defer s.End()
+	s.Run()
 }
 
 // Refusal implements frontends.Session.
@@ -264,34 +223,27 @@ func (s *session) Refusal() []byte { return []byte(storeFailed) }
 
 // EOF implements frontends.Session. It answers all remaining commands without waiting.
 func (s *session) EOF(input []byte) {
-	s.eof = true
-	for !s.closing {
-		if s.waiting.tag != 0 {
-			s.cancelWait(timedOut)
-		}
-		if s.listing != nil {
-			s.proceed()
-		}
-		input = input[s.Feed(input):]
-		if !s.Blocked() {
-			break
-		}
-	}
-	if !s.closing {
+	closing := s.Closing
+	s.Pipelined.EOF(input)
+	if !closing {
 		s.say(s.eofError)
-		s.closing = true
 	}
 }
 
-// Admission implements frontends.Admitter: the certificate and the port alone say who the client is.
-func (s *session) Admission() frontends.Admission {
-	return frontends.AdmissionOf(s.front.broker, s.client, frontends.NoRights)
+// Unblock implements frontends.Requests.
+func (s *session) Unblock() {
+	if s.waiting.tag != 0 {
+		s.cancelWait(timedOut)
+	}
+	if s.listing != nil {
+		s.proceed()
+	}
 }
 
 // Dismiss implements frontends.Admitter.
 func (s *session) Dismiss(text string) {
 	s.say("-CLIENT-ERROR Not allowed: " + text + crlf)
-	s.shutdown()
+	s.HangUp()
 }
 
 // Blocked implements frontends.Blocker.
@@ -323,17 +275,17 @@ func (s *session) cancelWait(text string) {
 		return
 	}
 	s.waiting = pending{}
-	frontends.CancelWaits(s.front.broker, s.client)
+	s.CancelWaits()
 	s.say(text)
 }
 
 // Closed implements frontends.Session.
 func (s *session) Closed() {
-	s.closing, s.listing = true, nil
-	s.front.broker.Close(s.client)
+	s.Closing, s.listing = true, nil
+	s.front.broker.Close(s.Client)
 }
 
 // HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	s.deliveries.Release(s.front.broker, s.conn.Out(), bytes)
+	s.deliveries.Release(s.front.broker, s.Conn.Out(), bytes)
 }

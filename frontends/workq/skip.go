@@ -47,8 +47,8 @@ func (s *session) startSkip(p *pipeline, size int64) {
 	case size <= maxSkip:
 		s.skip = skippedBody{state: skipStream, size: size}
 	default:
-		s.flush(p)
-		s.shutdown()
+		s.Flush()
+		s.HangUp()
 	}
 }
 
@@ -60,18 +60,18 @@ func (s *session) skipBody(p *pipeline, in []byte) (used int, more bool) {
 		end := int(s.skip.size)
 		at, found := cutBodyEnd(in[min(end, len(in)):])
 		if found == endShort {
-			s.needed = max(end, len(in)) + 1
+			s.Needed = max(end, len(in)) + 1
 			return 0, false
 		}
 		if s.skip = (skippedBody{}); found == endLost {
-			s.flush(p)
-			s.shutdown()
+			s.Flush()
+			s.HangUp()
 		}
 		used = end + at
 	case skipWhole:
 		end := int(s.skip.size)
 		if len(in) < end+len(crlf) {
-			s.needed = end + len(crlf)
+			s.Needed = end + len(crlf)
 			return 0, false
 		}
 		if string(in[end:end+len(crlf)]) == crlf {

@@ -17,73 +17,81 @@ type Server struct {
 	Broker   *access.Guard
 	Messages *Hub
 	Options
+
+	words frontends.Pool[[16][]byte]
+}
+
+// Session is a session that embeds a Connection.
+type Session interface {
+	// Serve runs one command.
+	Serve(args []string)
+
+	// Reply writes an answer that waits for a commit.
+	Reply(b []byte, commit core.Commit)
 }
 
 // Connection is the part of a session that all front-ends of this package share: it reads commands and knows who sent
 // them. Its methods whose names are those of commands serve them; args are the words of the command.
 type Connection struct {
-	Conn       frontends.Conn
-	Client     core.ClientID
+	frontends.Requests
 	Authorized bool // a password was given, or none is needed
-	Closing    bool
 	Subscriber Subscriber
 
-	server *Server
-	reader reader
-	name   string // of CLIENT SETNAME
+	server  *Server
+	session Session
+	reader  reader
+	words   *[16][]byte // space for the words of a command; during Feed only
+	name    string      // of CLIENT SETNAME
 }
 
 // Overflow is the reply to a connection above the connection limit.
 const Overflow = "-ERR max number of clients reached\r\n"
 
-// Open begins a connection.
-func (s *Server) Open(c frontends.Conn) Connection {
-	return Connection{
-		Conn: c, Client: frontends.OpenClient(s.Broker, c, nil), Authorized: s.Password == "",
-		Subscriber: Subscriber{Wake: c.Wake}, server: s, reader: reader{Max: s.MaxBodyBytes},
-	}
+// Open begins the connection of a session.
+func (c *Connection) Open(server *Server, conn frontends.Conn, session interface {
+	frontends.Stepper
+	Session
+},
+) {
+	c.Peer = frontends.NewPeer(server.Broker, conn)
+	c.Init(session)
+	c.server, c.session = server, session
+	c.Authorized, c.reader.Max, c.Subscriber.Wake = server.Password == "", server.MaxBodyBytes, conn.Wake
 }
 
-// ReadCommands passes the commands of an input to serve, until that returns false, and returns how much it has read.
-// After an error the session must reply and hang up.
-func (c *Connection) ReadCommands(in []byte, serve func(args []string) (more bool)) (used int, err error) {
-	var buf [16][]byte
-	for more := true; more && !c.Closing && used < len(in); {
-		raw, n, err := c.reader.Next(in[used:], buf[:0])
-		if errors.Is(err, errShort) {
-			break
-		}
-		if err != nil {
-			return len(in), err
-		}
-		used += n
-		if len(raw) == 0 {
-			continue
-		}
-		args := make([]string, len(raw))
-		for i, a := range raw {
-			args[i] = string(a)
-		}
-		if name := strings.ToLower(args[0]); name == "post" || name == "host:" {
-			c.HangUp() // a web page made the browser connect here: the rest of the request could contain commands
-			break
-		}
-		more = serve(args)
-		if used < len(in) && c.Conn.Out().Len() > frontends.PauseAt {
-			c.Conn.Wake() // to continue with the rest
-			return used, nil
-		}
-	}
-	if c.Closing {
-		return len(in), nil
-	}
-	return used, nil
+// Begin implements frontends.Requests.
+func (c *Connection) Begin() { c.words = c.server.words.Get() }
+
+// End implements frontends.Requests.
+func (c *Connection) End() {
+	clear(c.words[:])
+	c.server.words.Put(c.words)
+	c.words = nil
 }
 
-// HangUp closes the connection once all output is sent.
-func (c *Connection) HangUp() {
-	c.Closing = true
-	c.Conn.CloseAfterFlush()
+// Step implements frontends.Requests: it passes the first command of the input to the session.
+func (c *Connection) Step(in []byte) (used int, more bool) {
+	raw, n, err := c.reader.Next(in, c.words[:0])
+	switch {
+	case errors.Is(err, errShort):
+		return 0, false
+	case err != nil:
+		c.session.Reply(redcon.AppendError(nil, "ERR "+err.Error()), 0)
+		c.HangUp()
+		return len(in), false
+	case len(raw) == 0:
+		return n, true
+	}
+	args := make([]string, len(raw))
+	for i, a := range raw {
+		args[i] = string(a)
+	}
+	if name := strings.ToLower(args[0]); name == "post" || name == "host:" {
+		c.HangUp() // a web page made the browser connect here: the rest of the request could contain commands
+		return n, false
+	}
+	c.session.Serve(args)
+	return n, true
 }
 
 // Admission implements frontends.Admitter.
@@ -91,7 +99,7 @@ func (c *Connection) Admission() frontends.Admission {
 	if !c.Authorized {
 		return frontends.Admission{Rights: frontends.LoginDue}
 	}
-	return frontends.AdmissionOf(c.server.Broker, c.Client, frontends.LoginDue)
+	return c.AdmissionOr(frontends.LoginDue)
 }
 
 // Dismiss implements frontends.Admitter.
@@ -107,7 +115,7 @@ func (c *Connection) Dismiss(text string) {
 
 // Holder is whose share of pools the client uses now.
 func (c *Connection) Holder() access.Holder {
-	return access.HolderOf(c.server.Broker.PrincipalOf(c.Client), c.address())
+	return access.HolderOf(c.Principal(), c.address())
 }
 
 // Reset ends subscriptions, logs the client out and forgets its name.
