@@ -36,7 +36,8 @@ func Load(s Sources) (Config, error) {
 		l.settings[setting.Path] = setting
 	}
 	env := parseEnv(s.Env)
-	if file := cmp.Or(s.File, env["BROKER_CONFIG"]); file != "" {
+	file := cmp.Or(s.File, env["BROKER_CONFIG"])
+	if file != "" {
 		l.file(file, &c)
 	}
 	l.env(env)
@@ -50,6 +51,9 @@ func Load(s Sources) (Config, error) {
 		}
 	}
 	l.problems = append(l.problems, c.problems(l.broken)...)
+	if file != "" {
+		l.addLines(file)
+	}
 	c.sources = l.sources
 	return c, l.err()
 }
@@ -132,7 +136,7 @@ func (l *loader) table(prefix string, tree map[string]any, source string) {
 		case l.renamed[path] != "":
 			l.complain(path, "was renamed to %s (%s)", l.renamed[path], source)
 		default:
-			l.complain(path, "unknown setting (%s)", source)
+			l.complain(path, "unknown setting%s (%s)", l.likely(path, isTable), source)
 		}
 	}
 }

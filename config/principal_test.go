@@ -40,16 +40,16 @@ roles = []
 func TestBadPrincipals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[principal]\nname = \"a\"\n":                            "principal: not written as [[principal]] (FILE)",
+		"[principal]\nname = \"a\"\n":                            "principal: not written as [[principal]] (FILE, line 1)",
 		"[[principal]]\nroles = [\"read\"]\n":                    "principal[0].name: missing",
-		"[[principal]]\nname = \"a\"\ncolour = \"red\"\n":        "principal[0].colour: unknown setting (FILE)",
+		"[[principal]]\nname = \"a\"\ncolour = \"red\"\n":        "principal[0].colour: unknown setting (FILE, line 3)",
 		"[[principal]]\nname = \"a\"\nroles = [\"root\"]\n":      `principal[0].roles: "root" is not one of read, produce, consume, operate, admin`,
 		"[[principal]]\nname = \"a\"\nroles = [\"read:a,\"]\n":   `principal[0].roles: "read:a," has an empty pattern`,
 		"[[principal]]\nname = \"a\"\nroles = [\"admin:a\"]\n":   "principal[0].roles: admin cannot be limited to queues",
 		"[[principal]]\nname = \"a\"\ntoken = \"secret\"\n":      "principal[0].token: is neither sha256: and 64 hexadecimal digits nor the path of a file",
 		"[[principal]]\nname = \"a\"\ntoken = \"/nowhere\"\n":    "principal[0].token: read /nowhere: no such file or directory",
 		"[[principal]]\nname = \"a\"\n[[principal]]\nname=\"a\"": "principal[1].name: is that of principal[0] too",
-		"[gearman]\nprincipal = \"a\"\n":                         `gearman.principal: there is no principal "a"`,
+		"[gearman]\nprincipal = \"a\"\n":                         `gearman.principal: there is no principal "a" (FILE, line 2)`,
 	} {
 		file := write(t, "broker.toml", text)
 		_, err := Load(Sources{File: file})
