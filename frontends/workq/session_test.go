@@ -73,3 +73,21 @@ func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	frontendtest.PlayAll(t, plain)
 }
+
+// A session pauses after a large answer. A client that has closed its sending side gets the answers behind it too.
+func TestHalfClosedClientGetsAllLargeAnswers(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, plain, frontendtest.InMemory)
+	const id, times = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", 5
+	c := s.Dial("producer")
+	body := strings.Repeat("x", frontends.PauseAt)
+	c.Send(fmt.Sprintf("add %s q 60000 600000 %d\r\n%s\r\n", id, len(body), body))
+	c.Want("+OK\r\n")
+	conn := &bareConn{}
+	session := New(access.Unrestricted(s.Broker, core.Workq), Options{}).Open(conn)
+	session.EOF([]byte(strings.Repeat("inspect job "+id+"\r\n", times)))
+	if n := strings.Count(string(conn.out.Buf()), "+OK 1\r\n"); n != times {
+		t.Errorf("%d answers, want %d", n, times)
+	}
+	session.Closed()
+}
