@@ -27,22 +27,26 @@ type shadowBroker struct {
 	once   sync.Once
 }
 
-// shadowFrontend creates the front-end of a protocol.
-func shadowFrontend(protocol string, b core.Broker) (frontends.Frontend, error) {
-	switch protocol {
-	case "gearman":
+// shadowFrontends create the front-end of a protocol, by the name in recordings.
+var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
+	"gearman": func(b core.Broker) (frontends.Frontend, error) {
 		return gearman.New(access.Unrestricted(b, core.Gearman),
 			gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: gearmanNoJobDelay}), nil
-	case "faktory":
+	},
+	"faktory": func(b core.Broker) (frontends.Frontend, error) {
 		return faktory.New(access.Unrestricted(b, core.Faktory), faktory.Options{}), nil
-	case "workq":
+	},
+	"workq": func(b core.Broker) (frontends.Frontend, error) {
 		return workq.New(access.Unrestricted(b, core.Workq),
 			workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
-	case "beanstalkd":
+	},
+	"beanstalkd": func(b core.Broker) (frontends.Frontend, error) {
 		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{Version: version}), nil
-	}
-	q := qless.New(access.Unrestricted(b, core.Qless), qless.Options{AllowFlush: true})
-	return q, q.Start()
+	},
+	"qless": func(b core.Broker) (frontends.Frontend, error) {
+		q := qless.New(access.Unrestricted(b, core.Qless), qless.Options{AllowFlush: true})
+		return q, q.Start()
+	},
 }
 
 func openShadowBroker(protocol string) (*shadowBroker, error) {
@@ -51,7 +55,7 @@ func openShadowBroker(protocol string) (*shadowBroker, error) {
 		return nil, err
 	}
 	s := &shadowBroker{engine: e}
-	front, err := shadowFrontend(protocol, e)
+	front, err := shadowFrontends[protocol](e)
 	if err == nil {
 		s.server, err = eventloop.Bind([]eventloop.Listener{{Name: protocol, Network: "tcp", Address: "127.0.0.1:0"}})
 	}
