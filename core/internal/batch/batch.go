@@ -26,21 +26,29 @@ const (
 	reopenedFor    = 30 * time.Minute // how long a reopened batch may stay uncommitted
 )
 
+// Host is what batches need from the machine.
+type Host interface {
+	Unblock(h uint32, e *table.Entry) // a callback is due
+	Spent() bool                      // the current operation or step leaves everything else for later
+	Later(next func() (more bool))    // next does the next part of what is left; false: nothing is left
+}
+
 // Batches are all batches. Not safe for concurrent use.
 type Batches struct {
 	table    *table.Table
-	release  func(h uint32, e *table.Entry)
+	host     Host
 	byNumber map[uint64]*Batch
 	// first and last are the ends of the list of batches, the oldest first.
 	first, last *Batch
 	slots       slot.Map[Batch] // for their deadlines
 	dirty       []uint64        // batches with the dirty flag
 	lastRemoval core.Commit     // of a batch
+	later       int             // checks that are left for later steps
 }
 
-// New returns Batches without any batch. release releases a blocked callback.
-func New(t *table.Table, release func(h uint32, e *table.Entry)) *Batches {
-	return &Batches{table: t, release: release, byNumber: map[uint64]*Batch{}}
+// New returns Batches without any batch.
+func New(t *table.Table, host Host) *Batches {
+	return &Batches{table: t, host: host, byNumber: map[uint64]*Batch{}}
 }
 
 // Batch is one batch.
@@ -251,26 +259,39 @@ func (s *Batches) Leave(h uint32) {
 }
 
 // check releases the due callbacks of a batch and of its ancestors. The caller has changed the batch, so its parent
-// may be due, too. An older ancestor is due only if the batch below it has changed here.
+// may be due, too. An older ancestor is due only if the batch below it has changed here. Where the step is over, a
+// later one goes on; a start finds what is due (Relink).
 func (s *Batches) check(g *Batch) {
 	for first, changed := true, true; g != nil && changed; first, g = false, s.byNumber[g.Parent] {
+		if s.host.Spent() {
+			s.checkLater(g.number)
+			return
+		}
 		s.table.Touched++
 		complete, success := g.Complete, g.Success
 		if g.completeIsDue() {
 			s.mutate(g, func() { g.Complete = s.callbackDue(g.CompleteJob) })
 			s.releaseCallback(g.CompleteJob)
 		}
-		if g.Committed && g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 &&
-			g.children.unfinished == 0 && !g.cannotSucceed() {
+		if g.successIsDue() {
 			s.mutate(g, func() { g.Success = s.callbackDue(g.SuccessJob) })
 			s.releaseCallback(g.SuccessJob)
 		}
-		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
-		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
+		if g.endIsDue() {
 			s.mutate(g, func() { s.setDeadline(g, s.table.Now.Add(retainFinished)) })
 		}
 		changed = first || complete != g.Complete || success != g.Success
 	}
+}
+
+// checkLater leaves it to a later step to check a batch.
+func (s *Batches) checkLater(number uint64) {
+	s.later++
+	s.host.Later(func() (more bool) {
+		s.later--
+		s.check(s.byNumber[number])
+		return false
+	})
 }
 
 func batchMetaName(number uint64) string { return Prefix + strconv.FormatUint(number, 10) }
@@ -312,7 +333,7 @@ func decode(name string, value []byte) (*Batch, error) {
 }
 
 // Relink computes the counts that are not stored, once all jobs are restored. It also continues batches whose last
-// awaited member was lost.
+// awaited member was lost, and those that a step would have checked.
 func (s *Batches) Relink() {
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
 		g := s.byNumber[number]
@@ -322,7 +343,7 @@ func (s *Batches) Relink() {
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(s.byNumber)) {
-		if g := s.byNumber[number]; g.completeIsDue() {
+		if g := s.byNumber[number]; g.completeIsDue() || g.successIsDue() || g.endIsDue() {
 			s.check(g)
 		}
 	}
@@ -332,4 +353,16 @@ func (s *Batches) Relink() {
 // that the store has lost the last member.
 func (g *Batch) completeIsDue() bool {
 	return g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0
+}
+
+// successIsDue reports whether Success is pending although nothing is left to wait for.
+func (g *Batch) successIsDue() bool {
+	return g.Committed && g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 &&
+		g.children.unfinished == 0 && !g.cannotSucceed()
+}
+
+// endIsDue reports whether a batch is finished and does not expire yet.
+func (g *Batch) endIsDue() bool {
+	over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
+	return g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0
 }

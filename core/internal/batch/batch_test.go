@@ -16,11 +16,12 @@ type fixture struct {
 	*testing.T
 	table   *tabletest.Table
 	batches *Batches
+	most    int // batches that an operation checks; zero: all
 }
 
 func setup(t *testing.T) *fixture {
 	f := &fixture{T: t, table: tabletest.New()}
-	f.batches = New(f.table.Table, func(h uint32, _ *table.Entry) { f.table.Move(h, core.Ready) })
+	f.batches = New(f.table.Table, f)
 	f.table.Queue("q")
 	return f
 }
@@ -70,6 +71,15 @@ func (f *fixture) want(g *Batch, complete, success core.CallbackState) {
 		f.Errorf("batch %d: complete %v, success %v, want %v, %v", i.Number, i.Complete, i.Success, complete, success)
 	}
 }
+
+// Unblock implements Host.
+func (f *fixture) Unblock(h uint32, _ *table.Entry) { f.table.Move(h, core.Ready) }
+
+// Spent implements Host.
+func (f *fixture) Spent() bool { return f.most > 0 && f.table.Touched >= f.most }
+
+// Later implements Host. Nothing is done later, as if the process ended before.
+func (f *fixture) Later(func() bool) {}
 
 func (f *fixture) check() {
 	f.Helper()
@@ -293,4 +303,34 @@ func (f *fixture) sealed() map[string][]byte {
 		}
 	}
 	return all
+}
+
+// TestStartChecksWhatAStepWouldHave ends the process at each batch of a chain of empty batches that is checked.
+func TestStartChecksWhatAStepWouldHave(t *testing.T) {
+	t.Parallel()
+	const depth = 5
+	for most := 1; most <= 2*depth; most++ {
+		f, parent := setup(t), uint64(0)
+		for range depth {
+			parent = f.batches.Open(&core.OpenBatch{Parent: parent}).Number()
+			f.batches.mutate(f.batches.Find(parent), func() {})
+		}
+		f.most, f.table.Touched = 1, 1
+		for g := f.batches.last; g != nil; g = g.older {
+			f.batches.Close(g, false)
+		}
+		f.most, f.table.Touched = most, 0
+		f.batches.check(f.batches.last)
+		again := setup(t)
+		for _, entry := range f.batches.Seal(nil) {
+			if err := again.batches.Restore(entry.Name, entry.Value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again.batches.Relink()
+		for g := again.batches.first; g != nil; g = g.newer {
+			again.want(g, done, done)
+		}
+		again.check()
+	}
 }

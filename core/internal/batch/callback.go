@@ -38,7 +38,7 @@ func (s *Batches) releaseCallback(seq uint64) {
 	}
 	if e := s.table.At(h); e.State == core.Blocked {
 		s.table.Touch(h, e)
-		s.release(h, e)
+		s.host.Unblock(h, e)
 	}
 }
 

@@ -97,7 +97,7 @@ func (l *Links) NextBroken() (Breach, bool) {
 	}
 	for len(l.deaths) > 0 {
 		d := &l.deaths[0]
-		if l.spent() {
+		if l.StepOver() {
 			l.laterDeath(*d)
 			l.deaths = l.deaths[1:]
 			continue

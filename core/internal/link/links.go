@@ -104,7 +104,7 @@ func (l *Links) End(h uint32, success bool) bool {
 // closed is closed too.
 func (l *Links) Closed(h uint32, success bool) {
 	for due := l.close(h, success); due != 0; due = l.closeDone(due) {
-		if l.spent() {
+		if l.StepOver() {
 			l.closeLater(due)
 			return
 		}
@@ -193,7 +193,7 @@ func (l *Links) notify(list **table.Dependents, p uint32, kind restKind, success
 		restMeta: restMeta{Success: success, Unstored: e.Unstored() || l.table.Optional(p).WasUnstored},
 	}
 	*list = nil
-	for !l.spent() && l.notifyNext(r) {
+	for !l.StepOver() && l.notifyNext(r) {
 	}
 	if r.jobs != nil {
 		l.later(r)

@@ -71,8 +71,8 @@ type restMeta struct {
 // name is the name of the meta entry of a rest.
 func (k restKey) name() string { return fmt.Sprintf("%s%d/%s", Prefix, k.of, k.kind) }
 
-// spent reports whether the current operation or step leaves everything else for later.
-func (l *Links) spent() bool { return l.Spent(l.step) && l.host.TakesSteps() }
+// StepOver reports whether the current operation or step leaves everything else for later.
+func (l *Links) StepOver() bool { return l.Spent(l.step) && l.host.TakesSteps() }
 
 // Spent reports whether the current operation has touched at least n jobs and links.
 func (l *Links) Spent(n int) bool { return l.table.Touched+l.table.Linked >= n }
@@ -123,11 +123,19 @@ func (l *Links) Due(stopped bool) bool {
 	if stopped {
 		return false
 	}
-	if l.table.Promise() != 0 && l.table.UnsealedBytes() >= pauseBytes {
-		l.wakeAt(l.table.Now.Add(pauseFor))
-		return false
+	at, isBehind := l.Behind()
+	if isBehind {
+		l.wakeAt(at)
 	}
-	return true
+	return !isBehind
+}
+
+// Behind reports whether commits are so far behind that a step is delayed, and until when; otherwise until now.
+func (l *Links) Behind() (core.Instant, bool) {
+	if l.table.Promise() != 0 && l.table.UnsealedBytes() >= pauseBytes {
+		return l.table.Now.Add(pauseFor), true
+	}
+	return l.table.Now, false
 }
 
 // Continue handles the next job of a step; false: the step is over. It may break a job: the caller calls NextBroken
@@ -136,7 +144,7 @@ func (l *Links) Continue() bool {
 	switch {
 	case len(l.queue) == 0:
 		return false
-	case l.spent():
+	case l.StepOver():
 		l.wakeAt(l.table.Now)
 		return false
 	}

@@ -29,6 +29,10 @@ func (m *Machine) Check() error {
 	c.eachQueue()
 	c.timers += c.batches.End()
 	c.timers += c.links.End()
+	c.timer(m.steps.timer != 0)
+	if (m.steps.timer != 0) != (len(m.steps.left) > 0) {
+		c.fail("%d works are left, and a step is due: %v", len(m.steps.left), m.steps.timer != 0)
+	}
 	c.timers += m.schedules.Check(c.fail, m.stopped != nil)
 	c.timers += m.table.CheckWindows(c.fail)
 	c.timers += c.watchers.End()
@@ -152,7 +156,7 @@ func (c *checker) eachClient() {
 		if cl == nil {
 			continue
 		}
-		if !cl.unlisted {
+		if !cl.unlisted && !cl.left {
 			c.clients[cl.protocol]++
 		}
 		c.timer(cl.wait != 0)
@@ -214,9 +218,8 @@ func (c *checker) eachQueue() {
 		if have.holders != q.holders {
 			c.fail("queue %s counts %d holders, has %d", q.Name, q.holders, have.holders)
 		}
-		if (q.pausedUntil != 0) != (q.pauseTimer != 0) ||
-			q.pausedUntil != 0 && (!q.paused || m.table.Timers.At(q.pauseTimer) != q.pausedUntil) {
-			c.fail("queue %s is paused %v until %v", q.Name, q.paused, q.pausedUntil)
+		if !q.paused && q.pauseTimer != 0 {
+			c.fail("queue %s is not paused, and its pause ends", q.Name)
 		}
 		if have.keptDone != q.Kept() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
 			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.Name, have.keptDone, q.Kept(),
@@ -236,12 +239,11 @@ func (c *checker) eachQueue() {
 // waitingLeases checks the number of clients that wait for a lease without a registration.
 func (c *checker) waitingLeases(q *jobQueue) {
 	n := 0
-	slot, place := c.m.waiters.First(&q.waitList)
-	for ; slot != 0; slot, place = c.m.waiters.After(place) {
+	c.m.waiters.All(&q.waitList, func(slot uint32) {
 		if cl := c.m.clients[slot]; cl != nil && !cl.waitsByAbility() {
 			n++
 		}
-	}
+	})
 	if n != q.waitList.Counted() {
 		c.fail("queue %s: counts %d waiting leases, has %d", q.Name, q.waitList.Counted(), n)
 	}
@@ -252,8 +254,7 @@ func (c *checker) waitingLeases(q *jobQueue) {
 func (c *checker) waiters(q *jobQueue) {
 	c.waitingLeases(q)
 	m := c.m
-	slot, place := m.waiters.First(&q.waitList)
-	for ; slot != 0; slot, place = m.waiters.After(place) {
+	m.waiters.All(&q.waitList, func(slot uint32) {
 		cl := m.clients[slot]
 		if cl == nil || !cl.parked && !cl.sleeping {
 			c.fail("queue %s: client %d stands in line and does not wait", q.Name, slot)
@@ -263,11 +264,11 @@ func (c *checker) waiters(q *jobQueue) {
 		if cl.sleeping {
 			op = &asleep
 		}
-		if m.stopped != nil || m.draining || q.paused || q.Sorting || m.available(q) <= 0 ||
-			m.available(q) <= int(q.woken) && m.opts.Wakeup < 0 ||
+		if m.stopped != nil || m.draining || m.resumed != 0 || q.paused || q.Sorting || q.walks || len(cl.releases) > 0 ||
+			m.available(q) <= 0 || m.available(q) <= int(q.woken) && m.opts.Wakeup < 0 ||
 			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) ||
 			cl.parked && op.Min > 1 && !c.enough(cl, op) {
-			continue
+			return
 		}
 		if cl.parked {
 			c.fail("queue %s: a lease waits beside %d ready jobs", q.Name, q.Ready.Len())
@@ -275,7 +276,7 @@ func (c *checker) waiters(q *jobQueue) {
 			c.fail("queue %s: a worker sleeps beside %d ready jobs, %d are on their way", q.Name, q.Ready.Len(),
 				q.woken)
 		}
-	}
+	})
 }
 
 // dropped returns a function that reports whether a timer removes a job of the queue before it is handed out.

@@ -23,6 +23,7 @@ type client struct {
 	works    bool // the client has requested jobs
 	closable bool // the client has a connection that can be closed
 	unlisted bool // the client is left out of lists and counts
+	left     bool // the client is closed, and what it had is being given back; see part
 	replies  []core.Reply
 	work     []Work // data that replies need from the store
 	touched  bool   // the client is in the list of clients with replies
@@ -41,6 +42,8 @@ type client struct {
 	turn        int // position of the round-robin
 
 	held     []uint32 // jobs leased to this connection
+	releases []uint32 // queues whose jobs it is giving back (releaseNext); zero: all queues
+	looked   int      // how many of its jobs have not been looked at yet
 	reads    []read   // leased jobs whose bodies are being read
 	fetching *fetching
 	watches  uint32 // head of its watchers
@@ -91,13 +94,13 @@ func Slot(id core.ClientID) uint32 { return uint32(id) & (maxClients - 1) }
 
 func (m *Machine) client(id core.ClientID) *client {
 	slot := Slot(id)
-	if int(slot) >= len(m.clients) || m.clients[slot] == nil || m.clients[slot].id != id {
+	if int(slot) >= len(m.clients) || m.clients[slot] == nil || m.clients[slot].id != id || m.clients[slot].left {
 		return nil
 	}
 	return m.clients[slot]
 }
 
-// CloseClient removes a client: it stops waiting, and leases held by its connection are released.
+// CloseClient removes a client: it stops waiting, and leases held by its connection are released, in steps.
 func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.setNow(now)
 	c := m.client(id)
@@ -106,43 +109,67 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	}
 	m.actor = c
 	m.freshEffort()
+	c.left = true
 	if c.subscriptions > 0 {
 		m.hub.Leave(c.slot)
 	}
 	woken := m.endWaits(c)
-	for len(c.held) > 0 {
-		h := c.held[len(c.held)-1]
-		m.leaseLost(h, m.table.At(h))
-		m.releaseLease(h)
-	}
-	for _, a := range c.abilities {
-		m.unregistered(a)
-	}
-	c.abilities = nil
-	m.detachConsumer(c, &c.own)
-	m.detachConsumer(c, &c.named)
-	m.releaseHeldQueues(c)
 	if !c.unlisted {
 		m.stats.Clients[c.protocol]--
 	}
-	m.clients[c.slot] = nil
-	m.freeC = append(m.freeC, c.slot)
 	if c.works {
 		m.workerEvent(c, core.EventWorkerGone)
 	}
+	m.inSteps(func() bool { return m.part(c) })
 	m.offer(woken)
 	m.serveOffers()
+	m.judgeStep("The end of a client", 0)
+}
+
+// part gives back one thing of a client that has left; false: nothing was left. Then the slot of the client is free.
+func (m *Machine) part(c *client) (more bool) {
+	m.table.Touched++
+	m.actor = c
+	switch {
+	case c.watches != 0:
+		m.unwatch(c.watches, true)
+	case len(c.held) > 0:
+		h := c.held[len(c.held)-1]
+		m.leaseLost(h, m.table.At(h))
+		m.releaseLease(h)
+	case len(c.abilities) > 0:
+		last := len(c.abilities) - 1
+		a := c.abilities[last]
+		c.abilities = c.abilities[:last]
+		m.unregistered(a)
+	case len(c.holding) > 0:
+		last := len(c.holding) - 1
+		n := c.holding[last]
+		c.holding = c.holding[:last]
+		m.free(n)
+	default:
+		m.detachConsumer(c, &c.own)
+		m.detachConsumer(c, &c.named)
+		m.clients[c.slot] = nil
+		m.freeC = append(m.freeC, c.slot)
+		return false
+	}
+	return true
 }
 
 // cancelWaits ends all that a client waits for; the client stays.
 func (m *Machine) cancelWaits(c *client) {
-	m.offer(m.endWaits(c))
+	woken := m.endWaits(c)
+	for c.watches != 0 {
+		m.unwatch(c.watches, true)
+	}
+	m.offer(woken)
 	c.replies = slices.DeleteFunc(c.replies, func(r core.Reply) bool { return r.Kind != core.EventReply })
 	c.work = nil // it was for replies that are dropped now
 }
 
-// endWaits ends all that a client waits for, and gives back jobs whose replies it has not fetched: they have not been
-// handed out. It returns the queue that the client was woken for, see wakeAcked.
+// endWaits ends all that a client waits for except jobs that it watches, and gives back jobs whose replies it has not
+// fetched: they have not been handed out. It returns the queue that the client was woken for, see wakeAcked.
 func (m *Machine) endWaits(c *client) (woken uint32) {
 	m.leaveWaitLists(c)
 	woken = m.wakeAcked(c)
@@ -151,9 +178,6 @@ func (m *Machine) endWaits(c *client) (woken uint32) {
 		if r.Kind == core.Assigned {
 			m.revokeLease(r.Seq, r.Lease.Epoch)
 		}
-	}
-	for c.watches != 0 {
-		m.unwatch(c.watches, true)
 	}
 	return woken
 }
@@ -250,12 +274,34 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 		m.leavePlaces(c)
 		m.joinByAbility(c)
 	}
-	for i := len(c.held) - 1; i >= 0; i-- {
-		// release moves the last held job to the freed position, so a walk from the end sees each job once.
-		if only == 0 || m.table.At(c.held[i]).Queue == only {
-			m.releaseLease(c.held[i])
+	if len(c.held) > 0 {
+		c.releases = append(c.releases, only)
+		c.looked = len(c.held)
+		if len(c.releases) == 1 {
+			m.inSteps(func() bool { return m.releaseNext(c) })
 		}
 	}
+}
+
+// releaseNext looks at the next job that a client holds, from the end, and releases the job if the client has ended its
+// registration for the queue; false: it has looked at all. Until then the client gets no job (slotFor).
+func (m *Machine) releaseNext(c *client) (more bool) {
+	if c.left {
+		return false
+	}
+	if c.looked = min(c.looked, len(c.held)); c.looked == 0 {
+		c.releases = nil
+		m.waiters.Each(c.waitEntries, func(n uint32) { m.offer(n) })
+		return false
+	}
+	m.table.Touched++
+	m.actor = c
+	c.looked-- // release moves the last held job to the freed position: it has been looked at
+	h := c.held[c.looked]
+	if slices.Contains(c.releases, 0) || slices.Contains(c.releases, m.table.At(h).Queue) {
+		m.releaseLease(h)
+	}
+	return true
 }
 
 // unregistered ends the registration of a client.

@@ -102,3 +102,15 @@ const stepsFormat = 5
 func (x linksHost) TakesSteps() bool {
 	return x.m.opts.Format == nil || x.m.opts.Format() >= stepsFormat
 }
+
+// batchesHost is the machine as batches see it.
+type batchesHost struct{ m *Machine }
+
+// Unblock implements batch.Host.
+func (x batchesHost) Unblock(h uint32, e *table.Entry) { x.m.unblock(h, e) }
+
+// Spent implements batch.Host.
+func (x batchesHost) Spent() bool { return x.m.spent() }
+
+// Later implements batch.Host.
+func (x batchesHost) Later(next func() (more bool)) { x.m.later(next) }

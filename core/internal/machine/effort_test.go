@@ -222,7 +222,7 @@ func TestJudgeFindsAnOperationThatWalks(t *testing.T) {
 		}
 	}
 	l.overrun, l.table.Touched = nil, 5000
-	if l.judgeTick(100); l.overrun == nil {
+	if l.judgeStep("A Tick", 100); l.overrun == nil {
 		t.Error(fmt.Errorf("a Tick touches %d", l.table.Touched))
 	}
 }

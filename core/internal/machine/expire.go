@@ -13,7 +13,7 @@ func (m *Machine) Tick(now core.Instant, budget int) (more bool) {
 	m.freshEffort()
 	m.timeouts(budget)
 	m.serveOffers() // it may leave something for a step that is due now
-	m.judgeTick(budget)
+	m.judgeStep("A Tick", budget)
 	_, more = m.table.Timers.Due(m.table.Now)
 	return more
 }
@@ -34,7 +34,7 @@ func (m *Machine) timeouts(budget int) {
 		if o.Kind == table.TimerSchedule {
 			budget -= scheduleCost - 1
 		}
-		if o.Kind == table.TimerLinks {
+		if o.Kind == table.TimerLinks || o.Kind == table.TimerSteps {
 			budget = 1 // a step is as long as a Tick may be
 		}
 		m.table.Timers.PopDue(m.table.Now)
@@ -82,6 +82,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.table.WindowTimeout(o.Handle)
 	case table.TimerLinks:
 		m.linksDue()
+	case table.TimerSteps:
+		m.stepsDue()
 	}
 }
 
@@ -155,13 +157,14 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 			return m.table.At(o.Handle).State == core.Leased
 		case table.TimerWait, table.TimerWatch, table.TimerSlot, table.TimerIdle, table.TimerTrim, table.TimerBucket,
 			table.TimerTypeSlot, table.TimerKeySlot, table.TimerSort, table.TimerPause, table.TimerUnfit,
-			table.TimerConsumer, table.TimerLinks:
+			table.TimerConsumer, table.TimerLinks, table.TimerSteps:
 			return true
 		}
 		return false
 	}, by)
+	m.freshEffort()
 	m.storeLeases()
-	m.shiftPauses(by)
+	m.storePauses()
 	m.shiftConsumers(by)
 	m.limits.ClockSet(by)
 	if by < 0 {
@@ -169,12 +172,22 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 	}
 }
 
-// storeLeases stores the ends of leases again, because they have moved with the clock.
+// storeLeases stores the ends of leases again in steps, because they have moved with the clock.
 func (m *Machine) storeLeases() {
-	for _, seq := range m.Leased() {
-		h := m.table.Handle(seq)
-		if e := m.table.At(h); e.HolderKind != core.HeldByConn && e.Has(table.Changed) {
+	left := m.Leased()
+	m.inSteps(func() (more bool) {
+		if len(left) == 0 {
+			return false
+		}
+		m.table.Touched++
+		h := m.table.Handle(left[0])
+		left = left[1:]
+		if h == 0 {
+			return true
+		}
+		if e := m.table.At(h); e.State == core.Leased && e.HolderKind != core.HeldByConn && e.Has(table.Changed) {
 			m.table.Touch(h, e)
 		}
-	}
+		return true
+	})
 }

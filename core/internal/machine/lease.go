@@ -304,88 +304,6 @@ func (m *Machine) cancelLease(c *client) {
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
 }
 
-// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision,
-// because decisions must not interleave.
-func (m *Machine) offer(n uint32) {
-	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
-		q.offered = true
-		m.offers = append(m.offers, n)
-	}
-}
-
-// serveOffers completes an operation: it handles broken jobs and serves the recorded queues. Both may produce more of
-// either.
-func (m *Machine) serveOffers() {
-	m.decideBroken()
-	for i := 0; ; {
-		if i == len(m.offers) {
-			if !m.limits.OfferMore() {
-				break
-			}
-			continue
-		}
-		if q := m.queues[m.offers[i]]; q != nil {
-			q.offered = false
-			m.serve(m.offers[i], q)
-			q.wakeTimedOut = false
-		}
-		i++
-		m.decideBroken()
-	}
-	m.offers = m.offers[:0]
-}
-
-// serve hands the ready jobs of a queue to waiting clients, the longest waiting first: a waiting lease gets the job, a
-// sleeping worker is woken to request it.
-func (m *Machine) serve(n uint32, q *jobQueue) {
-	woken := 0
-	for m.stopped == nil && !q.waitList.Empty() && m.runnable(q) != 0 {
-		c := m.nextWaiter(q, woken)
-		switch {
-		case c == nil:
-			return
-		case c.sleeping:
-			woken++
-			m.wake(c, n)
-		default:
-			m.assignParked(c, n)
-		}
-	}
-}
-
-// nextWaiter returns the client that has waited longest among those that may get a job of the queue. It returns nil if
-// there is no such client, or if enough workers have been woken. While a woken worker has not responded, waiting leases
-// go before other sleeping workers, because they are certain to take the job.
-func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
-	var sleeper *client
-	slot, place := m.waiters.First(&q.waitList)
-	for ; slot != 0; slot, place = m.waiters.After(place) {
-		c, op := m.clients[slot], &asleep
-		if c.parked {
-			op = &c.lease
-		}
-		switch {
-		case !m.slotFor(q, c, op): // the throttle is reached for this client
-		case c.parked && op.Min > 1 && !m.enough(c, op): // the lease waits for more jobs
-			m.limits.WaitForMore(&q.Queue)
-		case c.sleeping && m.opts.Wakeup > 0 &&
-			woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
-		case m.opts.Wakeup < 0 && m.available(q) <= int(q.woken):
-			return nil
-		case c.sleeping && q.wakeTimedOut:
-			if sleeper == nil {
-				sleeper = c
-			}
-		default:
-			return c
-		}
-	}
-	return sleeper
-}
-
-// available returns how many jobs of a queue may be handed out now by its limits.
-func (m *Machine) available(q *jobQueue) int { return m.limits.Available(&q.Queue, int(q.woken)) }
-
 // wake wakes a sleeping worker for a job in queue n.
 func (m *Machine) wake(c *client, n uint32) {
 	m.leaveWaitLists(c)
@@ -478,7 +396,7 @@ func (m *Machine) unlock(h uint32) {
 
 // slotFor reports whether the limits of the queue allow this lease.
 func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
-	return !q.HasLanes() && !q.LimitsWorkers() || m.slotLeft(q, c, op)
+	return len(c.releases) == 0 && (!q.HasLanes() && !q.LimitsWorkers() || m.slotLeft(q, c, op))
 }
 
 func (m *Machine) slotLeft(q *jobQueue, c *client, op *core.Lease) bool {

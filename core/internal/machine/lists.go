@@ -69,7 +69,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Scheduled: q.Count[core.Scheduled], Leased: q.Count[core.Leased], Retrying: q.Count[core.Retrying],
 		Blocked: q.Count[core.Blocked], Done: q.Count[core.Done], Dead: q.Count[core.Dead],
 		Workers: int(q.able + q.consumers), Registrations: int(q.workers), Waiting: q.waitList.Counted(),
-		Paused: q.paused, PausedUntil: q.pausedUntil, PausedFor: q.pausedFor, KnownSince: q.knownSince,
+		Paused: q.paused, PausedUntil: m.table.Timers.At(q.pauseTimer), PausedFor: q.pausedFor, KnownSince: q.knownSince,
 		Max: q.max, Throttle: q.Throttle(), Counts: q.counts.all(),
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.metered)
@@ -98,7 +98,7 @@ func (m *Machine) listClients(c *client, op *core.ListClients) {
 	}
 	for slot := from; slot < len(m.clients); slot++ {
 		cl := m.clients[slot]
-		if cl == nil || cl.unlisted || op.Protocol != core.Internal && cl.protocol != op.Protocol {
+		if cl == nil || cl.left || cl.unlisted || op.Protocol != core.Internal && cl.protocol != op.Protocol {
 			continue
 		}
 		if len(answer.Clients) == limit {
@@ -165,7 +165,7 @@ func (m *Machine) disconnect(c *client, op *core.DisconnectClient) {
 // Disconnected calls fn for every client to be disconnected since the last call.
 func (m *Machine) Disconnected(fn func(slot uint32)) {
 	for _, slot := range m.disconnected {
-		if m.clients[slot] != nil {
+		if c := m.clients[slot]; c != nil && !c.left {
 			fn(slot)
 		}
 	}

@@ -84,10 +84,12 @@ type Machine struct {
 	waitsInflight []uint32                  // slots of clients with replies that depend on the batch in flight
 	refuse        error                     // why no stored jobs are admitted
 	draining      bool                      // no job is handed out
+	resumed       uint32                    // after a drain: the next queue to serve; zero: all are served
 	shut          bool                      // no job is admitted
 	stopped       error                     // why nothing may change
 	list          *plan.List                // the current atomic list, usually nil
 	restoring     restoring
+	steps         steps
 	overrun       error // the first operation that did more than it may; see effort.go
 }
 
@@ -101,7 +103,7 @@ func New(o Options) *Machine {
 	m.logs = joblog.New(m.table)
 	m.watchers = watch.New(m.table)
 	m.links = link.New(m.table, linksHost{m}, o.LinkStep)
-	m.batches = batch.New(m.table, m.unblock)
+	m.batches = batch.New(m.table, batchesHost{m})
 	m.policies = policy.New(m.table, m.policyChanged)
 	m.schedules = schedule.New(m.table, schedulesHost{m})
 	m.limits = limit.New(m.table, limitsHost{m}, o.SortStep)

@@ -31,7 +31,7 @@ func PartsOf(m *Machine) Parts {
 		}
 		p.Queues = append(p.Queues, &q.Queue)
 		p.Settings = append(p.Settings, fmt.Sprint(
-			q.paused, q.pausedUntil, q.pausedFor, m.table.Timers.At(q.pauseTimer), q.lifetime, q.stored,
+			q.paused, q.pausedFor, m.table.Timers.At(q.pauseTimer), q.lifetime, q.stored,
 			q.idleTimer != 0,
 		))
 	}

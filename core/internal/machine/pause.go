@@ -38,9 +38,9 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 // setPause sets whether a queue is paused, and when the pause ends; zero: when a client resumes the queue.
 func (m *Machine) setPause(n uint32, q *jobQueue, paused bool, until core.Instant, span time.Duration) {
 	m.table.Timers.Remove(&q.pauseTimer)
-	q.paused, q.pausedUntil, q.pausedFor = paused, 0, 0
+	q.paused, q.pausedFor = paused, 0
 	if paused && until != 0 {
-		q.pausedUntil, q.pausedFor = until, span
+		q.pausedFor = span
 		q.pauseTimer = m.table.Timers.Add(until, timer.Owner{Kind: table.TimerPause, Handle: n})
 	}
 }
@@ -56,14 +56,19 @@ func (m *Machine) pauseTimeout(n uint32) {
 	m.dropIdle(n)
 }
 
-// shiftPauses keeps the length of pauses when the clock is set by a span; their timers are already adjusted.
-func (m *Machine) shiftPauses(by core.Instant) {
-	for _, n := range m.table.SortedQueues() {
-		if q := m.queues[n]; q.pauseTimer != 0 {
-			q.pausedUntil += by
+// storePauses stores the ends of pauses again in steps, because they have moved with the clock.
+func (m *Machine) storePauses() {
+	n := 0
+	m.inSteps(func() (more bool) {
+		m.table.Touched++
+		if n++; n >= len(m.queues) {
+			return false
+		}
+		if q := m.queues[n]; q != nil && q.pauseTimer != 0 {
 			m.storeQueue(q)
 		}
-	}
+		return true
+	})
 }
 
 // holdQueue is HoldQueue: the client holds a queue, or frees it.
@@ -80,28 +85,38 @@ func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
 	}
 }
 
-// releaseHeldQueues frees the queues that a leaving client holds.
-func (m *Machine) releaseHeldQueues(c *client) {
-	for _, n := range c.holding {
-		m.free(n)
-	}
-	c.holding = nil
-}
-
 // free ends the hold of a client on a queue.
 func (m *Machine) free(n uint32) {
 	m.queues[n].holders--
 	m.dropIdle(n)
 }
 
-// drain stops or resumes handing out jobs, and admitting them.
+// drain stops or resumes handing out jobs, and admitting them. When it resumes, the clients that wait are served in
+// steps, queue by queue.
 func (m *Machine) drain(c *client, op *core.Drain) {
 	m.draining, m.shut = op.On, op.RefuseJobs
 	m.stats.Draining, m.stats.Refusing = m.draining, m.shut
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-	for _, n := range m.table.SortedQueues() { // a queue may be removed when its last job expires
-		m.offer(n)
+	idle := m.resumed == 0
+	m.resumed = 0
+	if m.draining {
+		return
 	}
+	if m.resumed = 1; idle {
+		m.inSteps(m.resumeNext)
+	}
+}
+
+// resumeNext serves the clients that wait on the next queue after a drain; false: none is left.
+func (m *Machine) resumeNext() (more bool) {
+	m.table.Touched++
+	if m.resumed == 0 || int(m.resumed) >= len(m.queues) {
+		m.resumed = 0
+		return false
+	}
+	m.offer(m.resumed)
+	m.resumed++
+	return true
 }
 
 // closedTo returns why ephemeral or stored jobs are refused now, or nil.

@@ -30,13 +30,14 @@ type jobQueue struct {
 	wakeTimedOut bool // a worker was woken for a job and has not responded in time
 	stored       bool // its settings are stored
 	paused       bool
-	pausedUntil  core.Instant // zero: until a client resumes it
 	pausedFor    time.Duration
-	pauseTimer   timer.ID
+	pauseTimer   timer.ID // when the pause ends; zero: when a client ends it
 	unfitTimer   timer.ID // set while a search has left jobs that must not be handed out; see runnable
 	idleTimer    timer.ID
 	trimTimer    timer.ID // set while there are too many kept jobs
 	lifetime     lifetime
+	walks        bool   // a later step goes on with serving its clients; see Machine.serve
+	walksAgain   bool   // and serves them once more
 	holders      uint32 // see core.HoldQueue
 	lasting      uint32 // during recovery only: restored jobs that keep the queue until the next restart
 	used         uint32 // during recovery only: restored jobs that keep the queue for idleFor
@@ -166,7 +167,7 @@ func (m *Machine) idleTimeout(n uint32) {
 func (m *Machine) idle(q *jobQueue) bool {
 	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooManyQueues()) && !q.paused &&
 		q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.Jobs() == 0 && q.woken == 0 && !q.Sorting &&
-		!q.Joining && q.max == (core.QueueMax{}) && !q.HasRules() && q.spent == nil
+		!q.Joining && !q.walks && q.max == (core.QueueMax{}) && !q.HasRules() && q.spent == nil
 }
 
 func (m *Machine) forgetQueue(n uint32) {
@@ -208,7 +209,7 @@ const queueMetaPrefix = "core/queue/"
 // storeQueue stores a queue's settings unless they are the defaults.
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{
-		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor,
+		Created: q.lifetime == untilDropped, Paused: q.paused, Until: m.table.Timers.At(q.pauseTimer), For: q.pausedFor,
 		Kept: q.lifetime == overRestarts,
 		Max:  maxMeta(q.max), Spent: q.spentRule(),
 	}

@@ -14,8 +14,8 @@ type node struct {
 	counted       bool
 }
 
-// Line is the list of one queue's waiters; the zero Line is empty.
-type Line struct{ head, tail, counted uint32 }
+// Line is the list of one queue's waiters, with the place of a walk through it; the zero Line is empty.
+type Line struct{ head, tail, counted, at uint32 }
 
 // Counted returns the number of waiters that joined with count.
 func (l *Line) Counted() int { return int(l.counted) }
@@ -23,21 +23,34 @@ func (l *Line) Counted() int { return int(l.counted) }
 // Empty reports whether no client waits.
 func (l *Line) Empty() bool { return l.head == 0 }
 
-// First returns the client that has waited longest, with its entry, or zeros.
-func (w *Waiters) First(l *Line) (client, entry uint32) {
-	if l.head == 0 {
-		return 0, 0
+// Rewind puts the walk at the head of the Line.
+func (l *Line) Rewind() { l.at = 0 }
+
+// Here returns the client at the place of the walk; zero: nobody waits.
+func (w *Waiters) Here(l *Line) (client uint32) {
+	if l.at == 0 {
+		l.at = l.head
 	}
-	return w.nodes[l.head-1].client, l.head
+	if l.at == 0 {
+		return 0
+	}
+	return w.nodes[l.at-1].client
 }
 
-// After returns the client after an entry, with its own entry, or zeros.
-func (w *Waiters) After(entry uint32) (client, next uint32) {
-	next = w.nodes[entry-1].next
-	if next == 0 {
-		return 0, 0
+// Next moves the walk on to the client after its place; zero: there is none, and the walk is at the head again. A walk
+// also moves on if the client at its place leaves.
+func (w *Waiters) Next(l *Line) (client uint32) {
+	if l.at = w.nodes[l.at-1].next; l.at == 0 {
+		return 0
 	}
-	return w.nodes[next-1].client, next
+	return w.nodes[l.at-1].client
+}
+
+// All calls fn with the clients in the Line, the longest waiting first; fn must not change the Line.
+func (w *Waiters) All(l *Line, fn func(client uint32)) {
+	for i := l.head; i != 0; i = w.nodes[i-1].next {
+		fn(w.nodes[i-1].client)
+	}
 }
 
 // Join appends client to the Line of queue; entries is the head of the client's own list of entries. With count,
@@ -85,6 +98,9 @@ func (w *Waiters) Leave(entries *uint32, line func(queue uint32) *Line, left fun
 			w.nodes[n.next-1].prev = n.prev
 		} else {
 			l.tail = n.prev
+		}
+		if l.at == i {
+			l.at = n.next
 		}
 		if n.counted {
 			l.counted--

@@ -21,6 +21,7 @@ const (
 	TimerUnfit                 // queue: more of its jobs are unfit than one search drops
 	TimerConsumer              // worker: it has not asked for jobs for long
 	TimerLinks                 // the next step of ended and dead jobs with many dependents
+	TimerSteps                 // the next step of other work
 
 	TimerKinds // their number
 )
