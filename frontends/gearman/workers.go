@@ -10,7 +10,7 @@ import (
 )
 
 // maxFunctions limits the registrations of one connection, including repeated ones.
-const maxFunctions = 1 << 16
+const maxFunctions = 10_000
 
 // workerRegistry lists the connections and their functions in the order of the text command workers. The broker has its
 // own index of workers.
