@@ -14,6 +14,12 @@ type Dialect struct {
 	// Within runs a case in a special environment, such as a synctest bubble, with a dialect for it. May be nil.
 	Within func(t *testing.T, run func(*testing.T, Dialect))
 
+	// Settle waits until the front-end has done what it can, if it has goroutines of its own. May be nil.
+	Settle func()
+
+	// Same removes from output what differs between equal replies, such as random ids. Nil: nothing differs.
+	Same func([]byte) []byte
+
 	// Greet completes the handshake of a new connection. Nil: there is none.
 	Greet func(*Client)
 
@@ -38,8 +44,7 @@ type Dialect struct {
 	Ping []byte
 	Pong func(*Client)
 
-	// Commands are the names in the front-end's tables of commands; nil: it has none, as the HTTP API. Each has at
-	// least one exchange.
+	// Commands are the names in the front-end's tables of commands, or its routes. Each has at least one exchange.
 	Commands  []string
 	Exchanges []Exchange
 
@@ -57,6 +62,7 @@ type Exchange struct {
 	Command string // in Commands
 	Before  string // earlier requests of the client, whose replies do not matter
 	Send    string
+	Fill    func(before []byte) string // makes Send of the replies to Before; may be nil
 
 	// Early means that the answer leaves before the commit although the broker has said something about jobs, because
 	// the answer itself does not.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"broker/access"
+	"broker/core"
+	"broker/core/client"
 )
 
 // command describes an action of the API.
@@ -33,15 +35,15 @@ const receiveAction = "ReceiveMessage"
 // commands are the actions by name.
 var commands = map[string]command{
 	"CreateQueue":        {run: plain((*request).createQueue), noQueue: true},
-	"ListQueues":         {run: plain((*request).listQueues), noQueue: true},
-	"GetQueueUrl":        {run: plain((*request).getQueueURL)},
+	"ListQueues":         {run: settled(plain((*request).listQueues)), noQueue: true},
+	"GetQueueUrl":        {run: settled(plain((*request).getQueueURL))},
 	"DeleteQueue":        on(operate, (*request).deleteQueue),
 	"PurgeQueue":         on(operate, (*request).purgeQueue),
-	"GetQueueAttributes": on(anyRole, (*request).getQueueAttributes),
+	"GetQueueAttributes": {run: settled(on(anyRole, (*request).getQueueAttributes).run)},
 	"SetQueueAttributes": on(operate, (*request).setQueueAttributes),
 	"TagQueue":           on(operate, (*request).tagQueue),
 	"UntagQueue":         on(operate, (*request).untagQueue),
-	"ListQueueTags":      on(read, (*request).listQueueTags),
+	"ListQueueTags":      {run: settled(on(read, (*request).listQueueTags).run)},
 	"AddPermission":      on(operate, (*request).addPermission),
 	"RemovePermission":   on(operate, (*request).removePermission),
 
@@ -54,10 +56,24 @@ var commands = map[string]command{
 	"ChangeMessageVisibility":      on(consume, (*request).changeVisibility),
 	"ChangeMessageVisibilityBatch": on(consume, (*request).changeVisibilityBatch),
 
-	"ListDeadLetterSourceQueues": on(read, (*request).listSources),
+	"ListDeadLetterSourceQueues": {run: settled(on(read, (*request).listSources).run)},
 	"StartMessageMoveTask":       {run: plain((*request).startMoveTask)},
 	"ListMessageMoveTasks":       {run: plain((*request).listMoveTasks)},
 	"CancelMessageMoveTask":      {run: plain((*request).cancelMoveTask)},
+}
+
+// settled runs an action that reads queues, and waits until what it has read is durable: another caller's change is
+// visible before its commit.
+func settled(run func(*request) (outcome, error)) func(*request) (outcome, error) {
+	return func(q *request) (outcome, error) {
+		out, err := run(q)
+		if err != nil {
+			return outcome{}, err
+		}
+		c := q.front.open(q.from)
+		defer c.Close()
+		return out, c.Committed(q.ctx, client.Latest(c.AskAll(&core.LastCommit{Tag: 1})))
+	}
 }
 
 // decoded decodes the parameters of an action.

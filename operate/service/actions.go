@@ -192,7 +192,7 @@ func (s *Service) choose(ctx context.Context, c *session, a Action, sel Selectio
 		return out, nil
 	}
 	var err error
-	if out.filter, err = s.coreFilter(c, sel.Filter); err != nil {
+	if out.filter, err = s.coreFilter(ctx, c, sel.Filter); err != nil {
 		return nil, err
 	}
 	if a.Action == ActionRetry && out.filter.Workflow != 0 && len(out.filter.States) == 0 {

@@ -97,7 +97,7 @@ func (s *Service) Rerun(ctx context.Context, caller Caller, name string) (string
 	a := Action{Action: ActionRerun}
 	r, err := c.ask(a.op(core.Ref{Seq: info.Seq}, core.Condition{Queue: info.Queue}))
 	if err != nil {
-		return "", err
+		return "", c.after(ctx, r.Commit, err)
 	}
 	commit := s.note(c, a.entry(name, info))
 	return s.namesOf(c, []uint64{r.Seq}, 1)[0], c.committed(ctx, max(r.Commit, commit))

@@ -59,17 +59,14 @@ func auditName(number uint64) string { return fmt.Sprintf("%s%03d", auditMeta, n
 // audited applies a change and adds it to the audit log in the same commit.
 func (s *Service) audited(ctx context.Context, c *session, e AuditEntry, op core.Op) error {
 	commit, err := s.applied(c, e, op)
-	if err != nil {
-		return err
-	}
-	return c.committed(ctx, commit)
+	return c.after(ctx, commit, err)
 }
 
 // applied is audited without the wait. It returns the commit.
 func (s *Service) applied(c *session, e AuditEntry, op core.Op) (core.Commit, error) {
 	r, err := c.ask(op)
 	if err != nil {
-		return 0, err
+		return r.Commit, err
 	}
 	return max(r.Commit, s.note(c, e)), nil
 }

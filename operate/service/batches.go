@@ -176,10 +176,10 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 			return nil, err
 		}
 	}
-	if op.Complete, err = s.callbackJob(c, b.Complete, "body.complete."); err != nil {
+	if op.Complete, err = s.callbackJob(ctx, c, b.Complete, "body.complete."); err != nil {
 		return nil, err
 	}
-	if op.Success, err = s.callbackJob(c, b.Success, "body.success."); err != nil {
+	if op.Success, err = s.callbackJob(ctx, c, b.Success, "body.success."); err != nil {
 		return nil, err
 	}
 	do := func(op core.Op) core.Reply {
@@ -205,7 +205,7 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 }
 
 // callbackJob makes the job of a callback; nil for none.
-func (s *Service) callbackJob(c *session, sub *Submission, at string) (*core.Job, error) {
+func (s *Service) callbackJob(ctx context.Context, c *session, sub *Submission, at string) (*core.Job, error) {
 	if sub == nil {
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func (s *Service) callbackJob(c *session, sub *Submission, at string) (*core.Job
 	if err := onlySubmitted(sub, at); err != nil {
 		return nil, err
 	}
-	return s.jobOf(c, sub, at, s.Now(), false)
+	return s.jobOf(ctx, c, sub, at, s.Now(), false)
 }
 
 // CommitBatch closes a batch for submissions and lets its callbacks run; with reopen it accepts jobs again.

@@ -50,10 +50,16 @@ func (c *session) ask(op core.Op) (core.Reply, error) {
 func (c *session) call(ctx context.Context, op core.Op) (core.Reply, error) {
 	turnOf(ctx).yield()
 	r, err := c.ask(op)
-	if late := c.committed(ctx, r.Commit); late != nil {
-		return r, late
+	return r, c.after(ctx, r.Commit, err)
+}
+
+// after returns the outcome of a change once its commit is on disk. A refusal says something about jobs too: that there
+// is none may be true because of another client's change.
+func (c *session) after(ctx context.Context, commit core.Commit, err error) error {
+	if late := c.committed(ctx, commit); late != nil {
+		return late
 	}
-	return r, err
+	return err
 }
 
 // committed waits until a commit is on disk. Other calls have their turn meanwhile.

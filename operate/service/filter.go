@@ -39,7 +39,7 @@ func (f *JobFilter) String() string {
 }
 
 // coreFilter converts a filter for the core.
-func (s *Service) coreFilter(c *session, f *JobFilter) (core.Filter, error) {
+func (s *Service) coreFilter(ctx context.Context, c *session, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
 		UniqueKeys: uniqueKeys(f.UniqueKey), HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested,
@@ -67,13 +67,13 @@ func (s *Service) coreFilter(c *session, f *JobFilter) (core.Filter, error) {
 		}
 	}
 	if f.Parent != "" {
-		if out.Parent, err = s.seqOf(c, access.Read, f.Parent, "parent"); err != nil {
+		if out.Parent, err = s.seqOf(ctx, c, access.Read, f.Parent, "parent"); err != nil {
 			return out, err
 		}
 	}
 	if f.Workflow != "" {
 		if out.Workflow, err = s.parseBatchName(f.Workflow); err != nil {
-			out.Workflow, err = s.seqOf(c, access.Read, f.Workflow, "workflow")
+			out.Workflow, err = s.seqOf(ctx, c, access.Read, f.Workflow, "workflow")
 		}
 	}
 	return out, err
@@ -197,7 +197,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	}
 	c := s.open(caller)
 	defer c.Close()
-	filter, err := s.coreFilter(c, &f)
+	filter, err := s.coreFilter(ctx, c, &f)
 	if err != nil {
 		return list, err
 	}

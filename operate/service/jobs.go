@@ -43,14 +43,11 @@ func (s *Service) inspect(
 	if err != nil {
 		return nil, err
 	}
-	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: brief, Timeline: !brief})
+	reply, err := c.call(ctx, &core.Inspect{Ref: ref, Brief: brief, Timeline: !brief})
 	if err != nil {
 		return nil, err
 	}
 	if err := c.caller.mayOf(r, reply.Info.Queue, "job", refusal(core.ErrNotFound)); err != nil {
-		return nil, err
-	}
-	if err := c.committed(ctx, reply.Commit); err != nil {
 		return nil, err
 	}
 	if reply.Info.Job == nil {

@@ -137,15 +137,12 @@ func (s *Service) mergeQueue(
 		defer s.merging.Unlock()
 		r, err := c.ask(&core.InspectQueue{Queue: e.Target})
 		if err != nil {
-			return 0, err
+			return r.Commit, err
 		}
 		return s.applied(c, e, change(&r.Queues[0]))
 	}
 	commit, err := merge()
-	if err != nil {
-		return err
-	}
-	return c.committed(ctx, commit)
+	return c.after(ctx, commit, err)
 }
 
 // op merges the change with the maximum length of a queue.

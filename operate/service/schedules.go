@@ -175,7 +175,7 @@ func (s *Service) PutSchedule(
 			return Schedule{}, err
 		}
 	}
-	job, err := s.jobOf(c, &change.Job, "body.job.", 0, false)
+	job, err := s.jobOf(ctx, c, &change.Job, "body.job.", 0, false)
 	if err == nil {
 		err = onlySubmitted(&change.Job, "body.job.")
 	}
@@ -289,7 +289,7 @@ func (s *Service) changeSchedule(
 	}
 	r, err := c.ask(op)
 	if err != nil {
-		return r, scheduleError(err)
+		return r, c.after(ctx, r.Commit, scheduleError(err))
 	}
 	return r, c.committed(ctx, max(r.Commit, s.note(c, AuditEntry{Action: action, Target: name})))
 }

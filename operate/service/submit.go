@@ -89,7 +89,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 		if err := caller.may(access.Produce, subs[i].Queue); err != nil {
 			return nil, err
 		}
-		job, err := s.jobOf(c, &subs[i], at, now, o.Wait > 0)
+		job, err := s.jobOf(ctx, c, &subs[i], at, now, o.Wait > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +123,9 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 }
 
 // jobOf makes the job of a submission. at is its place in the request.
-func (s *Service) jobOf(c *session, sub *Submission, at string, now core.Instant, waits bool) (*core.Job, error) {
+func (s *Service) jobOf(
+	ctx context.Context, c *session, sub *Submission, at string, now core.Instant, waits bool,
+) (*core.Job, error) {
 	switch {
 	case sub.Queue == "":
 		return nil, invalid(at+"queue", "queue is required")
@@ -160,7 +162,7 @@ func (s *Service) jobOf(c *session, sub *Submission, at string, now core.Instant
 	if err := setUnique(job, sub, at, now); err != nil {
 		return nil, err
 	}
-	return job, s.setLinks(c, job, sub, at)
+	return job, s.setLinks(ctx, c, job, sub, at)
 }
 
 // checkTags validates the tags in a field.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 
 	"broker/access"
@@ -15,7 +16,7 @@ var brokenWords = map[string]core.OnBroken{
 
 // setLinks resolves the names of other jobs and of the batch. To make a job wait for another job, or a batch wait for
 // the job, the caller also needs the right to submit to those queues.
-func (s *Service) setLinks(c *session, job *core.Job, sub *Submission, at string) error {
+func (s *Service) setLinks(ctx context.Context, c *session, job *core.Job, sub *Submission, at string) error {
 	onBroken, known := brokenWords[sub.OnBroken]
 	switch {
 	case !known:
@@ -28,14 +29,14 @@ func (s *Service) setLinks(c *session, job *core.Job, sub *Submission, at string
 		return invalid(at+"after", "after must not name more than %d jobs", core.MaxAfter)
 	}
 	if sub.Parent != "" {
-		seq, err := s.seqOf(c, access.Produce, sub.Parent, at+"parent")
+		seq, err := s.seqOf(ctx, c, access.Produce, sub.Parent, at+"parent")
 		if err != nil {
 			return err
 		}
 		job.Parent = seq
 	}
 	for i, name := range sub.After {
-		seq, err := s.seqOf(c, access.Produce, name, fmt.Sprintf("%safter[%d]", at, i))
+		seq, err := s.seqOf(ctx, c, access.Produce, name, fmt.Sprintf("%safter[%d]", at, i))
 		if err != nil {
 			return err
 		}
@@ -55,18 +56,18 @@ func (s *Service) setLinks(c *session, job *core.Job, sub *Submission, at string
 }
 
 // seqOf finds the job named in a field. The caller must have a role for its queue.
-func (s *Service) seqOf(c *session, r access.Role, name, field string) (uint64, error) {
+func (s *Service) seqOf(ctx context.Context, c *session, r access.Role, name, field string) (uint64, error) {
 	ref, err := s.ref(name)
 	if err != nil {
 		return 0, invalid(field, "%v", err)
 	}
 	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
 	missing := invalid(field, "there is no job %q", name)
-	if IsCode(err, CodeJobNotFound) {
-		return 0, missing
-	}
 	if err == nil {
-		err = c.caller.mayOf(r, reply.Info.Queue, "job", missing)
+		return reply.Seq, c.caller.mayOf(r, reply.Info.Queue, "job", missing)
 	}
-	return reply.Seq, err
+	if IsCode(err, CodeJobNotFound) {
+		err = missing
+	}
+	return 0, c.after(ctx, reply.Commit, err)
 }
