@@ -1,6 +1,8 @@
 package core
 
 import (
+	"encoding/binary"
+	"errors"
 	"math/bits"
 	"time"
 )
@@ -168,6 +170,48 @@ func (h *Histogram) Buckets() (all []Bucket) {
 	}
 	return all
 }
+
+// MarshalBinary implements encoding.BinaryMarshaler: the sum, and the number, octave and bucket of all that are not
+// empty.
+func (h *Histogram) MarshalBinary() ([]byte, error) {
+	b := binary.AppendUvarint(nil, h.micros)
+	for i, o := range h.octaves {
+		if o == nil {
+			continue
+		}
+		for j, n := range o {
+			if n > 0 {
+				b = append(binary.AppendUvarint(b, n), byte(i), byte(j))
+			}
+		}
+	}
+	return b, nil
+}
+
+// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+func (h *Histogram) UnmarshalBinary(b []byte) error {
+	*h = Histogram{}
+	micros, at := binary.Uvarint(b)
+	h.micros = micros
+	for at > 0 && at < len(b) {
+		n, size := binary.Uvarint(b[at:])
+		if at += size; size <= 0 || at+2 > len(b) || b[at] >= histogramOctaves || b[at+1] >= octaveBuckets {
+			return errHistogram
+		}
+		o := &h.octaves[b[at]]
+		if *o == nil {
+			*o = new([octaveBuckets]uint64)
+		}
+		(*o)[b[at+1]] += n
+		h.count, at = h.count+n, at+2
+	}
+	if at <= 0 {
+		return errHistogram
+	}
+	return nil
+}
+
+var errHistogram = errors.New("malformed histogram")
 
 // Clone returns a copy that shares no memory.
 func (h *Histogram) Clone() *Histogram {
