@@ -84,7 +84,7 @@ func operation(c *coder, op *core.Op) {
 	list, isAtomic := (*op).(*core.Atomic)
 	switch {
 	case isAtomic:
-		atomic(c, list)
+		atomicList(c, list)
 	case kind.code != nil:
 		kind.code(c, *op)
 	default:
@@ -193,7 +193,7 @@ func holdQueue(c *coder, o *core.HoldQueue) {
 	c.flags(&o.Free)
 }
 
-func atomic(c *coder, o *core.Atomic) {
+func atomicList(c *coder, o *core.Atomic) {
 	unsigned(c, &o.Tag)
 	operations(c, &o.Ops)
 }

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"broker/core"
@@ -170,10 +169,11 @@ func fault(c *coder, err *error) {
 }
 
 func appendFault(c *coder, err error) {
-	kind := uint8(slices.IndexFunc(kinds, func(k error) bool { return errors.Is(err, k) }))
-	if int(kind) >= len(kinds) { // the core lists its errors
-		panic(fmt.Sprintf("an error of no kind: %v", err))
+	of := slices.IndexFunc(kinds, func(k error) bool { return errors.Is(err, k) })
+	if of < 0 { // the core lists its errors, so there is none
+		of = slices.Index(kinds, core.ErrInvalid)
 	}
+	kind := uint8(of)
 	text := err.Error()
 	var d core.DependentsError
 	if of := (*core.DependentsError)(nil); errors.As(err, &of) {

@@ -1,0 +1,429 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"broker/core"
+	"broker/core/clock"
+	"broker/core/coretest"
+	"broker/core/engine"
+)
+
+// leader is an engine with a server for other nodes.
+type leader struct {
+	*engine.Engine
+	t      *testing.T
+	server *Server
+	told   chan string
+}
+
+func newLeader(t *testing.T, o engine.Options) *leader {
+	t.Helper()
+	e, err := engine.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leader{Engine: e, t: t, told: make(chan string, 16)}
+	l.server = NewServer(e, []byte("note"), func(say []byte) { l.told <- string(say) })
+	t.Cleanup(func() {
+		l.server.Close(canceled())
+		if err := e.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// node links a follower to the leader through a connection that wrap may disturb.
+func (l *leader) node(wrap func(net.Conn) net.Conn) *Broker {
+	l.t.Helper()
+	near, far := net.Pipe()
+	go func() { _ = l.server.Serve(far) }() // ends with the link
+	if wrap != nil {
+		near = wrap(near)
+	}
+	b, err := Dial(near, clock.System{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(b.Hangup)
+	return b
+}
+
+// worker is a client with what woke and closed it.
+type worker struct {
+	t      *testing.T
+	broker core.Broker
+	id     core.ClientID
+	woken  chan struct{}
+	closed chan struct{}
+	tag    uint64
+}
+
+func open(t *testing.T, b core.Broker) *worker {
+	t.Helper()
+	w := &worker{t: t, broker: b, woken: make(chan struct{}, 1024), closed: make(chan struct{})}
+	var once atomic.Bool
+	w.id = b.Open(core.ClientOptions{
+		Protocol: core.Workq, Address: "10.0.0.1:2", Name: "w",
+		Wake: func() { w.woken <- struct{}{} },
+		Close: func() {
+			if !once.Swap(true) {
+				close(w.closed)
+			}
+		},
+	})
+	return w
+}
+
+func (w *worker) do(ops ...core.Op) []core.Reply { return w.broker.Do(w.id, ops, nil) }
+
+func (w *worker) submit(id string) core.Reply {
+	w.t.Helper()
+	job := &core.Job{ID: id, Queue: "q", Origin: core.Workq, Body: []byte("body of " + id)}
+	all := w.do(&core.Submit{Tag: 1, Job: job})
+	if len(all) != 1 || all[0].Kind != core.Submitted {
+		w.t.Fatalf("submission of %s: %+v", id, all)
+	}
+	return all[0]
+}
+
+func (w *worker) lease(wait bool) []core.Reply {
+	var until core.Instant
+	if wait {
+		until = w.broker.Now().Add(time.Hour)
+	}
+	return w.do(&core.Lease{Tag: 2, Queues: []string{"q"}, Deadline: until})
+}
+
+// next waits for replies that come later.
+func (w *worker) next() []core.Reply {
+	w.t.Helper()
+	end := time.After(time.Minute)
+	for {
+		select {
+		case <-w.woken:
+			if all := w.do(); len(all) > 0 {
+				return all
+			}
+		case <-end:
+			w.t.Fatal("nothing comes")
+		}
+	}
+}
+
+func TestWaiterOfOneNodeGetsJobOfAnother(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	first, second := open(t, l.node(nil)), open(t, l.node(nil))
+	if all := first.lease(true); len(all) != 0 {
+		t.Fatalf("there is no job: %+v", all)
+	}
+	second.submit("a")
+	all := first.next()
+	if len(all) != 1 || all[0].Kind != core.Assigned || string(all[0].Job.Body) != "body of a" {
+		t.Fatalf("came %+v", all)
+	}
+	if all := first.do(&core.Complete{Tag: 3, Ref: core.Ref{ID: "a"}}); len(all) != 1 || all[0].Kind != core.Accepted {
+		t.Errorf("completion: %+v", all)
+	}
+	if all := second.do(&core.Complete{Tag: 4, Ref: core.Ref{ID: "a"}}); len(all) != 1 ||
+		!errors.Is(all[0].Err, core.ErrNotFound) {
+		t.Errorf("second completion: %+v", all)
+	}
+}
+
+func TestReplyWaitsForTheLeadersCommit(t *testing.T) {
+	l := newLeader(t, engine.Options{Dir: "data", FS: coretest.MemoryFS(), ManualCommits: true})
+	b := l.node(nil)
+	w := open(t, b)
+	r := w.submit("a")
+	if r.Commit == 0 || b.Committed() >= r.Commit {
+		t.Fatalf("reply of commit %d at %d", r.Commit, b.Committed())
+	}
+	l.Flush()
+	<-w.woken
+	if b.Committed() < r.Commit {
+		t.Errorf("woken for commit %d at %d", r.Commit, b.Committed())
+	}
+	if all := w.do(); len(all) > 0 {
+		t.Errorf("more than once: %+v", all)
+	}
+}
+
+func (l *leader) job(id string) *core.JobInfo {
+	l.t.Helper()
+	for _, r := range core.DoOnce(l, core.Internal, &core.Inspect{Tag: 1, Ref: core.Ref{ID: id}}) {
+		if r.Kind == core.Inspected {
+			return r.Info
+		}
+	}
+	l.t.Fatalf("no job %s", id)
+	return nil
+}
+
+func (l *leader) eventually(what string, is func() bool) {
+	l.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatal("not in time: " + what)
+		}
+	}
+}
+
+// A job that was pushed, and that its client never fetched, has not been handed out.
+func TestJobThatWasNotFetchedReturnsUncounted(t *testing.T) {
+	for _, how := range []string{"cancelled", "closed", "link lost"} {
+		t.Run(how, func(t *testing.T) {
+			l := newLeader(t, engine.Options{Durability: engine.None})
+			b := l.node(nil)
+			w, other := open(t, b), open(t, l)
+			w.lease(true)
+			other.submit("a")
+			<-w.woken // it does not look
+			l.eventually("leased", func() bool { return l.job("a").State == core.Leased })
+			switch how {
+			case "cancelled":
+				if all := w.do(&core.CancelWaits{}); len(all) > 0 {
+					t.Errorf("after CancelWaits: %+v", all)
+				}
+			case "closed":
+				b.Close(w.id)
+			default:
+				b.Hangup()
+			}
+			l.eventually("ready again", func() bool { return l.job("a").State == core.Ready })
+			if n := l.job("a").Attempts; n != 0 {
+				t.Errorf("it counts %d attempts", n)
+			}
+			if how != "cancelled" {
+				return
+			}
+			if all := w.lease(true); len(all) != 1 || all[0].Kind != core.Assigned {
+				t.Errorf("the next lease: %+v", all)
+			}
+		})
+	}
+}
+
+func TestEndOfLinkEndsItsClientsOnBothSides(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	b := l.node(nil)
+	w, other := open(t, b), open(t, l)
+	other.submit("a")
+	if all := w.lease(false); len(all) != 1 || all[0].Kind != core.Assigned {
+		t.Fatalf("lease: %+v", all)
+	}
+	if _, clients, _ := l.server.Counts(); clients != 1 {
+		t.Errorf("%d clients", clients)
+	}
+	l.server.Close(canceled())
+	<-w.closed
+	<-b.Gone()
+	l.eventually("its lease has ended", func() bool { return l.job("a").State == core.Ready })
+	if all := w.do(&core.Sleep{Tag: 9}); len(all) != 1 || !errors.Is(all[0].Err, core.ErrShutdown) || !b.Stopped() {
+		t.Errorf("after the end: %+v", all)
+	}
+	late := open(t, b)
+	<-late.closed
+	if links, clients, _ := l.server.Counts(); links != 0 || clients != 0 {
+		t.Errorf("%d links, %d clients are left", links, clients)
+	}
+}
+
+// What was answered before a leader stops is told with its commit.
+func TestStoppingLeaderTellsItsLastCommits(t *testing.T) {
+	l := newLeader(t, engine.Options{Dir: "data", FS: coretest.MemoryFS(), ManualCommits: true})
+	b := l.node(nil)
+	w := open(t, b)
+	r := w.submit("a")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stopped := make(chan struct{})
+	go func() {
+		l.server.Close(ctx)
+		close(stopped)
+	}()
+	l.Flush()
+	<-w.woken
+	if b.Committed() < r.Commit {
+		t.Errorf("commit %d is not told", r.Commit)
+	}
+	<-w.closed
+	<-stopped
+	if !errors.Is(b.Reason(), errBye) {
+		t.Errorf("the link ends with %v", b.Reason())
+	}
+}
+
+func TestClientIsDisconnectedThroughItsNode(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	w := open(t, l.node(nil))
+	w.lease(false)
+	var id core.ClientID
+	for _, r := range core.DoOnce(l, core.Internal, &core.ListClients{Tag: 1, Protocol: core.Workq}) {
+		if len(r.Clients) != 1 || r.Clients[0].Address != "10.0.0.1:2" || r.Clients[0].Name != "w" {
+			t.Fatalf("clients %+v", r.Clients)
+		}
+		id = r.Clients[0].ID
+	}
+	core.DoOnce(l, core.Internal, &core.DisconnectClient{Tag: 1, Client: id})
+	<-w.closed
+}
+
+func TestOwnerIsToldInOrder(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	b := l.node(nil)
+	if string(b.Note()) != "note" {
+		t.Errorf("the leader's note is %q", b.Note())
+	}
+	for i := range 3 {
+		b.Tell(fmt.Append(nil, i))
+	}
+	for i := range 3 {
+		if say := <-l.told; say != fmt.Sprint(i) {
+			t.Errorf("told %s, not %d", say, i)
+		}
+	}
+}
+
+func TestOtherFormatIsRefused(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	near, far := net.Pipe()
+	go func() { _ = l.server.Serve(far) }()
+	go func() { _, _ = io.WriteString(near, helloMagic+"\x00\x00\x00\x63\x00\x00\x00\x00") }()
+	_, err := readHello(near)
+	if err != nil { // the leader says what it speaks
+		t.Error(err)
+	}
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection stays: %v", err)
+	}
+	near, far = net.Pipe()
+	go func() {
+		_, _ = io.ReadFull(far, make([]byte, len(helloMagic)+8))
+		_, _ = io.WriteString(far, helloMagic+"\x00\x00\x00\x63\x00\x00\x00\x00")
+	}()
+	other := (*FormatError)(nil)
+	if _, err := Dial(near, clock.System{}); !errors.As(err, &other) || other.Format != 99 {
+		t.Errorf("a leader of another format: %v", err)
+	}
+}
+
+// stuck is a connection that takes and gives nothing once it is stuck.
+type stuck struct {
+	net.Conn
+	is     atomic.Bool
+	closed chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	if s.is.Load() {
+		<-s.closed
+		return 0, net.ErrClosed
+	}
+	return s.Conn.Write(p)
+}
+
+func (s *stuck) Close() error {
+	close(s.closed)
+	return s.Conn.Close()
+}
+
+func TestStalledLinkIsClosedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeader(t, engine.Options{Durability: engine.None, ManualTimers: true})
+		s := &stuck{closed: make(chan struct{})}
+		b := l.node(func(c net.Conn) net.Conn {
+			s.Conn = c
+			return s
+		})
+		w := open(t, b)
+		w.submit("a")
+		s.is.Store(true)
+		began := time.Now()
+		if all := w.do(&core.Sleep{Tag: 7}); len(all) != 1 || !errors.Is(all[0].Err, core.ErrShutdown) {
+			t.Errorf("over a stalled link: %+v", all)
+		}
+		<-w.closed
+		if took := time.Since(began); took > StallAfter+2*beatEvery {
+			t.Errorf("closed after %v", took)
+		}
+		synctest.Wait()
+		if _, clients, _ := l.server.Counts(); clients != 0 {
+			time.Sleep(StallAfter + 2*beatEvery)
+		}
+		if _, clients, _ := l.server.Counts(); clients != 0 {
+			t.Errorf("the leader keeps %d clients", clients)
+		}
+	})
+}
+
+// A link that takes nothing stops those who ask before it buffers more than its bound.
+func TestFullLinkStopsThoseWhoAsk(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	s := &stuck{closed: make(chan struct{})}
+	b := l.node(func(c net.Conn) net.Conn {
+		s.Conn = c
+		return s
+	})
+	s.is.Store(true)
+	const size = 1 << 20
+	for range 3 * MaxBuffered / size {
+		w := open(t, b)
+		go w.do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Body: make([]byte, size)}}) // ends with the link
+	}
+	l.eventually("full", func() bool { return b.Buffered() > MaxBuffered })
+	time.Sleep(20 * time.Millisecond)
+	if n := b.Buffered(); n > MaxBuffered+3*MaxBuffered/2 {
+		t.Errorf("%d bytes are buffered", n)
+	}
+}
+
+func TestTimeIsTheLeaders(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None, Clock: clock.OffsetClock{Offset: 100 * time.Hour}})
+	b := l.node(nil)
+	if off := b.Now().Sub(l.Now()); off.Abs() > time.Second {
+		t.Errorf("the leader's time is off by %v", off)
+	}
+}
+
+func TestMalformedMessagesEndTheLink(t *testing.T) {
+	for _, m := range [][]byte{
+		{1, 99},
+		{2, msgDo, 7},
+		{3, msgOpen, 1, 1},
+		{3, msgClose, 1, 1},
+		{2, msgDone, 1},
+		binary.AppendUvarint(nil, maxMessage+1),
+	} {
+		l := newLeader(t, engine.Options{Durability: engine.None})
+		near, far := net.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- l.server.Serve(far) }()
+		go func() { _ = writeHello(near, nil) }()
+		if _, err := readHello(near); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := near.Write(m); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, errMalformed) {
+			t.Errorf("message %v ends the link with %v", m, err)
+		}
+	}
+}
