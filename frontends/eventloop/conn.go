@@ -88,8 +88,8 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
 // PeerCertificate implements frontends.CertifiedConn.
 func (c *conn) PeerCertificate() *x509.Certificate {
-	w, ok := c.transport.(*tlsTransport)
-	if !ok {
+	w, ok := c.transport.(*streamTransport)
+	if !ok || w.tc == nil {
 		return nil
 	}
 	if chains := w.tc.ConnectionState().VerifiedChains; len(chains) > 0 {
@@ -170,7 +170,7 @@ func (c *conn) onData(p []byte) {
 // refusesTLS reports that the first bytes on a port without TLS are a TLS handshake. No protocol begins with these
 // bytes. A session would take them for the beginning of a command and wait for its end.
 func (c *conn) refusesTLS(first []byte) bool {
-	if _, encrypted := c.transport.(*tlsTransport); encrypted || !isHandshake(first) {
+	if w, ok := c.transport.(*streamTransport); ok && w.tc != nil || !isHandshake(first) {
 		return false
 	}
 	c.srv.log.Info().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
@@ -294,9 +294,10 @@ func (c *conn) afterSession() {
 	}
 }
 
-// flush sends the output whose commits are durable.
+// flush sends the output whose commits are durable. Once the conn is aborted nothing more leaves: nobody knows then
+// what has become of the client's requests.
 func (c *conn) flush() {
-	if c.out.Len() == 0 || c.phase == gone {
+	if c.out.Len() == 0 || c.phase == gone || c.aborted.Load() {
 		return
 	}
 	if c.out.Held() > 0 && c.srv.broker.Stopped() {
@@ -480,6 +481,14 @@ func (c *conn) drop() {
 	c.reportUnsent(lost)
 	c.out = frontends.Outbox{}
 	c.release()
+	c.endLoop()
+}
+
+// endLoop ends the loop of a conn that has one of its own.
+func (c *conn) endLoop() {
+	if c.loop.own {
+		c.srv.endOwnLoop(c.loop)
+	}
 }
 
 // closeSession tells the session, once, that its connection is closed.

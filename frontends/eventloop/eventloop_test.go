@@ -375,7 +375,7 @@ func TestConnectionLimitIsReportedInTheProtocol(t *testing.T) {
 
 func TestSocketLimitCountsBacklogs(t *testing.T) {
 	t.Parallel()
-	f := setup(t, bounds(1<<20, 64<<20), func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
+	f := setup(t, bounds(1<<20, 64<<20), onGnet, func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
 	slow := f.dial(t)
 	slow.send("big 30000000\n") // needs a second descriptor for its backlog
 	eventually(t, "two descriptors", func() bool { return f.pools.sockets.Open() == 2 })
@@ -403,7 +403,7 @@ func TestStopSendsCommittedRepliesAndFreesThePort(t *testing.T) {
 	f := setup(t)
 	c := f.dial(t)
 	c.send("hold 1 one\n")
-	eventually(t, "session", func() bool { return f.toy.opened.Load() == 1 })
+	eventually(t, "reply held", func() bool { return f.count(func(c *conn) bool { return c.out.Held() > 0 }) == 1 })
 	address := f.Addrs()[0].String()
 	done := make(chan struct{})
 	go func() {

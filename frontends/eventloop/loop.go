@@ -3,6 +3,7 @@ package eventloop
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"broker/core"
@@ -11,10 +12,14 @@ import (
 // scratchBytes is the size of a loop's space for joining messages that are split over two reads.
 const scratchBytes = 128 << 10
 
-// loop is a single-threaded event loop that drives conns: one of gnet's, or one of this package for TLS. Everything
-// that mu does not guard is used on the loop only: on gnet's goroutine, or in a turn.
+// loop is a single-threaded event loop that drives conns: one of gnet's, one of this package for TLS, or, where the
+// broker blocks, one for each conn. Everything that mu does not guard is used on the loop only: on gnet's goroutine, or
+// in a turn.
 type loop struct {
-	turn sync.Mutex // held by the goroutine that serves a loop for TLS
+	turn sync.Mutex // held by the goroutine that serves a loop that is not gnet's
+	own  bool       // it has one conn
+	// an own loop has something for the ticker to look at
+	watched atomic.Bool
 
 	// schedule requests one call of run, soon. scheduleLater requests one call of runLater after the sockets were
 	// polled.
@@ -104,6 +109,9 @@ func (l *loop) exit() {
 
 // finish ends the loop's activity and unlocks mu.
 func (l *loop) finish() {
+	if l.own {
+		l.watched.Store(len(l.held)+len(l.closing)+len(l.unread)+len(l.loginDue) > 0)
+	}
 	l.active = false
 	ask := l.needsLater()
 	l.mu.Unlock()
@@ -112,7 +120,7 @@ func (l *loop) finish() {
 	}
 }
 
-// inTurn calls f when no other goroutine serves this loop for TLS.
+// inTurn calls f when no other goroutine serves this loop.
 func (l *loop) inTurn(f func()) {
 	l.turn.Lock()
 	defer l.turn.Unlock()

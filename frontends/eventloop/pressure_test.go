@@ -196,7 +196,7 @@ func TestInputLimitEndsTheConnection(t *testing.T) {
 // A resumed socket still detects a peer that vanishes.
 func TestKeepaliveIsSetAfterAPause(t *testing.T) {
 	t.Parallel()
-	f := setup(t, bounds(1<<20, roomyLimit))
+	f := setup(t, bounds(1<<20, roomyLimit), onGnet)
 	c := f.dial(t)
 	c.send("echo hello\n")
 	c.want("hello")
@@ -242,21 +242,22 @@ func (f *fixture) wantKeepalive(t *testing.T) {
 
 // count returns the number of connections for which is returns true. is runs on their loops.
 func (f *fixture) count(is func(*conn) bool) int {
-	f.loopMu.Lock()
-	loops := f.loops
-	f.loopMu.Unlock()
-	n := 0
-	for _, l := range loops {
-		found := make(chan int)
-		l.call(func() {
-			n := 0
-			for c := range l.conns {
-				if c.phase == serving && is(c) {
-					n++
-				}
+	found := make(chan int)
+	loops := 0
+	f.schedule(func(l *loop) {
+		n := 0
+		for c := range l.conns {
+			if c.phase == serving && is(c) {
+				n++
 			}
-			found <- n
-		})
+		}
+		found <- n
+	}, func(*loop) bool {
+		loops++
+		return true
+	})
+	n := 0
+	for range loops {
 		n += <-found
 	}
 	return n

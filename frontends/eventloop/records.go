@@ -2,6 +2,7 @@ package eventloop
 
 import (
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -10,9 +11,9 @@ import (
 // idleRecords is the size of the buffer that an idle recordConn keeps.
 const idleRecords = 4 << 10
 
-// recordConn is the connection below a tls.Conn. After the handshake its Write does not block: the socket takes as much
-// as it can at once, and the backlog writes the rest. The records of one send are collected, so that they cost one
-// system call.
+// recordConn is the connection below a tls.Conn, or the one of a client without TLS. After the handshake its Write does
+// not block: the socket takes as much as it can at once, and the backlog writes the rest. The records of one send are
+// collected, so that they cost one system call.
 type recordConn struct {
 	net.Conn
 	raw     syscall.RawConn
@@ -50,6 +51,42 @@ func newRecordConn(nc net.Conn, b *backlog, drained func()) *recordConn {
 	r := &recordConn{Conn: nc, raw: raw, backlog: b, drained: drained}
 	r.try = r.writeNow
 	return r
+}
+
+// receive waits for input without TLS. Only the time of its handling takes a buffer.
+func (r *recordConn) receive() (p []byte, done func(), err error) {
+	var buf *[plainRead]byte
+	var n int
+	var failed error
+	err = r.raw.Read(func(fd uintptr) bool {
+		buf = plainBuffers.Get().(*[plainRead]byte)
+		for {
+			n, failed = syscall.Read(int(fd), buf[:])
+			if !errors.Is(failed, syscall.EINTR) {
+				break
+			}
+		}
+		if !errors.Is(failed, syscall.EAGAIN) {
+			return true
+		}
+		plainBuffers.Put(buf)
+		buf = nil
+		return false
+	})
+	done = func() {
+		if buf != nil {
+			plainBuffers.Put(buf)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, done, err
+	case failed != nil:
+		return nil, done, failed
+	case n == 0:
+		return nil, done, io.EOF
+	}
+	return buf[:n], done, nil
 }
 
 // connect ends the handshake, whose records are written at once.

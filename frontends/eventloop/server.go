@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,7 +60,11 @@ type Options struct {
 	// MaxOutput overrides the front-ends' own Limits.MaxOutput if it is not zero.
 	MaxOutput int
 
-	Loops int // at least 1
+	// Blocking says that Broker.Do waits for another node. Each connection is then served by goroutines of its own, so
+	// that it delays no other one.
+	Blocking bool
+
+	Loops int // at least 1; without effect if Blocking
 	Log   zerolog.Logger
 }
 
@@ -86,13 +91,17 @@ type Server struct {
 	log    zerolog.Logger
 	groups map[string]*group
 
-	client *gnet.Client
+	client *gnet.Client // nil: not served yet, or blocking
+	served bool
 	loops  []*loop // gnet's loops, followed by those for TLS
 	byGnet map[gnet.EventLoop]*loop
 	loopMu sync.Mutex // guards byGnet and loops while gnet's loops are discovered
 
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
+
+	blocking bool
+	ownLoops map[*loop]struct{} // of one conn each; loopMu guards it
 
 	attached bool // created by Attach; some connections already use TLS
 	pools    pools
@@ -113,6 +122,7 @@ func newServer() *Server {
 	s := &Server{
 		byGnet:       make(map[gnet.EventLoop]*loop),
 		groups:       make(map[string]*group),
+		ownLoops:     make(map[*loop]struct{}),
 		leavingAdded: notify.NewSignal(),
 	}
 	s.handshakes, s.cancelHandshakes = context.WithCancel(context.Background())
@@ -122,21 +132,18 @@ func newServer() *Server {
 
 // Serve starts serving. It may be called once; it fails if a listener has no front-end.
 func (s *Server) Serve(o Options) error {
-	s.broker, s.log, s.pools = o.Broker, o.Log, newPools(o)
+	s.broker, s.log, s.pools, s.blocking = o.Broker, o.Log, newPools(o), o.Blocking
 	for _, b := range s.bound {
 		if err := s.addGroup(b.Name, o); err != nil {
 			return err
 		}
 	}
-	client, err := gnet.NewClient(&handler{srv: s},
-		gnet.WithNumEventLoop(max(1, o.Loops)), gnet.WithLogger(netLog{o.Log}))
-	if err != nil {
-		return fmt.Errorf("create event loops: %w", err)
+	if !s.blocking {
+		if err := s.startLoops(o); err != nil {
+			return err
+		}
 	}
-	if err := client.Start(); err != nil {
-		return fmt.Errorf("start event loops: %w", err)
-	}
-	s.client = client
+	s.served = true
 	for range max(1, o.Loops) {
 		if s.hasTLS() {
 			s.startTLSLoop()
@@ -148,6 +155,20 @@ func (s *Server) Serve(o Options) error {
 		}
 	}
 	s.goroutines.Go(s.runTicker)
+	return nil
+}
+
+// startLoops starts gnet's loops.
+func (s *Server) startLoops(o Options) error {
+	client, err := gnet.NewClient(&handler{srv: s},
+		gnet.WithNumEventLoop(max(1, o.Loops)), gnet.WithLogger(netLog{o.Log}))
+	if err != nil {
+		return fmt.Errorf("create event loops: %w", err)
+	}
+	if err := client.Start(); err != nil {
+		return fmt.Errorf("start event loops: %w", err)
+	}
+	s.client = client
 	return nil
 }
 
@@ -254,7 +275,7 @@ func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group, p *pla
 	}
 	c := &conn{srv: s, group: g, place: p, remote: remote, fd: -1}
 	if b.TLS != nil {
-		s.addTLSConn(nc, b, c)
+		s.addStreamConn(nc, b, c)
 		return
 	}
 	if tc, secured := nc.(*tls.Conn); secured {
@@ -263,6 +284,10 @@ func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group, p *pla
 	}
 	if a, ok := c.remote.(*net.TCPAddr); ok && a.Zone != "" {
 		c.remote = &net.TCPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone}
+	}
+	if s.blocking {
+		s.addStreamConn(nc, b, c)
+		return
 	}
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		a.Zone = "" // gnet would put the string's memory, which it does not own, into a buffer pool
@@ -292,7 +317,7 @@ func (s *Server) runTicker() {
 			s.tick()
 			before := durable
 			durable = s.broker.Committed()
-			s.eachLoop(func(l *loop) {
+			s.eachWatched(func(l *loop) {
 				l.wakeLate(before)
 				l.checkTimeouts(now)
 				l.checkLogins(now)
@@ -301,7 +326,7 @@ func (s *Server) runTicker() {
 		}
 		wait := time.Until(nextTick)
 		if s.leaving.Load() > 0 {
-			s.eachLoop(func(l *loop) { l.checkTimeouts(now) })
+			s.eachWatched(func(l *loop) { l.checkTimeouts(now) })
 			wait = min(wait, leavingEvery)
 		}
 		timer.Reset(max(wait, 0))
@@ -342,12 +367,24 @@ func (s *Server) idleTimeout(p phase) time.Duration {
 }
 
 // eachLoop schedules f on every loop.
-func (s *Server) eachLoop(f func(*loop)) {
+func (s *Server) eachLoop(f func(*loop)) { s.schedule(f, func(*loop) bool { return true }) }
+
+// eachWatched schedules f on every loop that may have something to look at.
+func (s *Server) eachWatched(f func(*loop)) {
+	s.schedule(f, func(l *loop) bool { return !l.own || l.watched.Load() })
+}
+
+func (s *Server) schedule(f func(*loop), wanted func(*loop) bool) {
 	s.loopMu.Lock()
-	loops := s.loops
+	loops := slices.Clone(s.loops)
+	for l := range s.ownLoops {
+		loops = append(loops, l)
+	}
 	s.loopMu.Unlock()
 	for _, l := range loops {
-		l.call(func() { f(l) })
+		if wanted(l) {
+			l.call(func() { f(l) })
+		}
 	}
 }
 
@@ -366,7 +403,7 @@ func (s *Server) StopAccepting() {
 // ctx is done. The rest is dropped. The broker must still be running.
 func (s *Server) Stop(ctx context.Context) {
 	s.StopAccepting()
-	if s.client == nil {
+	if !s.served {
 		return
 	}
 	s.stopOnce.Do(func() { s.shutDown(ctx) }) // a second Stop of gnet would close descriptors that it no longer owns
@@ -378,7 +415,9 @@ func (s *Server) shutDown(ctx context.Context) {
 	s.drainAll(ctx)
 	s.eachLoop((*loop).dropAll)
 	s.cancelRunning()
-	_ = s.client.Stop() // the loops report the error that ended them, which Stop caused
+	if s.client != nil {
+		_ = s.client.Stop() // the loops report the error that ended them, which Stop caused
+	}
 	s.goroutines.Wait()
 }
 

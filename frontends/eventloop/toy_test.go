@@ -295,9 +295,22 @@ func bounds(in, out int) setting {
 	}
 }
 
+// onGnet is for what only gnet's connections do: they change their descriptor.
+func onGnet(_ *fixture, o *Options, _ *Listener) { o.Blocking = false }
+
 func overUnix(t *testing.T) setting {
 	path := filepath.Join(t.TempDir(), "toy.sock")
 	return func(_ *fixture, _ *Options, l *Listener) { l.Network, l.Address = "unix", path }
+}
+
+// blocking is the mode of all servers in a run of the tests.
+var blocking bool
+
+// TestMain runs all tests with gnet's loops, then with a loop for each connection.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	blocking = true
+	os.Exit(max(code, m.Run()))
 }
 
 func setup(t *testing.T, settings ...setting) *fixture {
@@ -312,7 +325,7 @@ func setup(t *testing.T, settings ...setting) *fixture {
 	l := Listener{Name: "toy", Network: "tcp", Address: "127.0.0.1:0"}
 	o := Options{
 		Broker: f.broker, Frontends: map[string]frontends.Frontend{"toy": f.toy}, Loops: 2,
-		Log: zerolog.New(f.log),
+		Log: zerolog.New(f.log), Blocking: blocking,
 	}
 	for _, set := range settings {
 		set(f, &o, &l)

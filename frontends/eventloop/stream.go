@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,10 +16,18 @@ import (
 // handshakeFor limits the duration of a TLS handshake.
 const handshakeFor = 10 * time.Second
 
-// tlsRead is the size of the read buffer of a TLS connection: one record.
-const tlsRead = 16 << 10
+// Read buffers: of a TLS connection, one record; and of other connections, which have one only while they read.
+const (
+	tlsRead   = 16 << 10
+	plainRead = 64 << 10
+)
+
+var plainBuffers = sync.Pool{New: func() any { return new([plainRead]byte) }}
 
 func (s *Server) hasTLS() bool {
+	if s.blocking {
+		return false // each connection has a loop of its own
+	}
 	if s.attached {
 		return true
 	}
@@ -55,23 +64,52 @@ func (s *Server) startTLSLoop() {
 	})
 }
 
-// addTLSConn starts the reader of a connection. The reader ends when the peer or the conn closes the socket.
+// startOwnLoop makes a loop for one connection. Its turns run on the connection's reader, and on goroutines that end
+// with their turn.
+func (s *Server) startOwnLoop() *loop {
+	l := newLoop()
+	l.own, l.scratch = true, nil
+	l.schedule = func() { go l.inTurn(l.run) }
+	l.scheduleLater = func() { go l.inTurn(l.runLater) }
+	s.loopMu.Lock()
+	defer s.loopMu.Unlock()
+	s.ownLoops[l] = struct{}{}
+	return l
+}
+
+// endOwnLoop forgets the loop of a connection that is gone.
+func (s *Server) endOwnLoop(l *loop) {
+	s.loopMu.Lock()
+	defer s.loopMu.Unlock()
+	delete(s.ownLoops, l)
+}
+
+// addStreamConn starts the reader of a connection. The reader ends when the peer or the conn closes the socket.
 // Connections with the same configuration share its session ticket keys, so that clients can resume their sessions.
-func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
-	w := &tlsTransport{nc: nc, drained: c.Wake, goOn: make(chan struct{}, 1)}
+func (s *Server) addStreamConn(nc net.Conn, b bound, c *conn) {
+	w := &streamTransport{nc: nc, drained: c.Wake, goOn: make(chan struct{}, 1)}
 	below := nc
 	if w.records = newRecordConn(nc, &w.backlog, c.Wake); w.records != nil {
 		below = w.records
 	}
-	w.tc = tls.Server(below, b.TLS())
-	s.startTLS(w, c)
+	if b.TLS != nil {
+		w.tc = tls.Server(below, b.TLS())
+		w.stream = w.tc
+	} else {
+		w.stream = below
+	}
+	s.startStream(w, c)
 }
 
-// startTLS starts the reader of a TLS connection.
-func (s *Server) startTLS(w *tlsTransport, c *conn) {
+// startStream starts the reader of a connection.
+func (s *Server) startStream(w *streamTransport, c *conn) {
 	c.transport = w
 	c.place.guest(func() { _ = w.nc.Close() }) // its reader sees the end
-	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
+	if s.blocking {
+		c.loop = s.startOwnLoop()
+	} else {
+		c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
+	}
 	if sc, ok := w.nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // on failure it is listed as -1
@@ -80,12 +118,14 @@ func (s *Server) startTLS(w *tlsTransport, c *conn) {
 	s.goroutines.Go(func() { w.read(c) })
 }
 
-// tlsTransport is a TLS connection. A reader goroutine waits for input and serves the conn with it, in the turn of the
-// conn's loop.
-type tlsTransport struct {
-	nc net.Conn
-	tc *tls.Conn
-	// below tc; nil if tc existed before, as between nodes: then each send is written by the backlog's goroutine
+// streamTransport is a connection that gnet does not serve: one with TLS, or any where the broker blocks. A reader
+// goroutine waits for input and serves the conn with it, in the turn of the conn's loop.
+type streamTransport struct {
+	nc     net.Conn
+	stream net.Conn  // what the client sees: tc, or records, or nc
+	tc     *tls.Conn // nil: no TLS
+	// below the stream; nil if tc existed before, as between nodes: then each send is written by the backlog's
+	// goroutine
 	records *recordConn
 	backlog backlog
 	drained func()
@@ -96,15 +136,13 @@ type tlsTransport struct {
 }
 
 // read is the reader goroutine.
-func (w *tlsTransport) read(c *conn) {
-	ctx, cancel := context.WithTimeout(c.srv.handshakes, handshakeFor)
-	err := w.tc.HandshakeContext(ctx)
-	cancel()
-	if err != nil {
+func (w *streamTransport) read(c *conn) {
+	if err := w.handshake(c.srv.handshakes); err != nil {
 		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote",
 			c.remoteText()).Msg("tls handshake failed")
 		_ = w.nc.Close() // there is no TLS session to end
 		c.release()
+		c.endLoop()
 		return
 	}
 	if w.records != nil {
@@ -114,10 +152,12 @@ func (w *tlsTransport) read(c *conn) {
 		c.loop.conns[c] = struct{}{}
 		c.open()
 	})
-	buf := make([]byte, tlsRead)
+	receive := w.receiver()
 	for opened {
-		n, err := w.tc.Read(buf)
-		if n > 0 && !w.serve(c, func() { c.onData(buf[:n]) }) {
+		p, done, err := receive()
+		goesOn := len(p) == 0 || w.serve(c, func() { c.onData(p) })
+		done()
+		if !goesOn {
 			return
 		}
 		if err != nil {
@@ -127,8 +167,29 @@ func (w *tlsTransport) read(c *conn) {
 	}
 }
 
+func (w *streamTransport) handshake(ctx context.Context) error {
+	if w.tc == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeFor)
+	defer cancel()
+	return w.tc.HandshakeContext(ctx)
+}
+
+// receiver returns a function that waits for input. The input is valid until done.
+func (w *streamTransport) receiver() func() (p []byte, done func(), err error) {
+	if w.tc == nil && w.records != nil {
+		return w.records.receive
+	}
+	buf := make([]byte, tlsRead)
+	return func() ([]byte, func(), error) {
+		n, err := w.stream.Read(buf)
+		return buf[:n], func() {}, err
+	}
+}
+
 // serve calls f in a turn of the loop, and waits while the conn is paused. It returns false when the server has ended.
-func (w *tlsTransport) serve(c *conn, f func()) bool {
+func (w *streamTransport) serve(c *conn, f func()) bool {
 	waits := false
 	c.loop.inTurn(func() {
 		c.loop.enter()
@@ -148,10 +209,10 @@ func (w *tlsTransport) serve(c *conn, f func()) bool {
 	}
 }
 
-func (w *tlsTransport) send(p []byte) (int, error) {
+func (w *streamTransport) send(p []byte) (int, error) {
 	if w.records == nil {
 		if !w.backlog.append(p) {
-			w.backlog.start(p, keptOpen{w.tc}, w.drained)
+			w.backlog.start(p, keptOpen{w.stream}, w.drained)
 		}
 		return len(p), nil
 	}
@@ -159,7 +220,7 @@ func (w *tlsTransport) send(p []byte) (int, error) {
 }
 
 // sendRecords encrypts output piece by piece, so that only a small part of it can count as pending when it is written.
-func (w *tlsTransport) sendRecords(p []byte) (taken int, err error) {
+func (w *streamTransport) sendRecords(p []byte) (taken int, err error) {
 	if _, failed := w.records.pending(); failed {
 		return 0, net.ErrClosed
 	}
@@ -167,7 +228,7 @@ func (w *tlsTransport) sendRecords(p []byte) (taken int, err error) {
 	for rest := p; len(rest) > 0 && err == nil; {
 		piece := rest[:min(len(rest), tlsRead)]
 		rest = rest[len(piece):]
-		if _, err = w.tc.Write(piece); err == nil {
+		if _, err = w.stream.Write(piece); err == nil {
 			w.records.add(len(piece))
 			taken += len(piece)
 		}
@@ -179,7 +240,7 @@ func (w *tlsTransport) sendRecords(p []byte) (taken int, err error) {
 	return taken - lost, err
 }
 
-func (w *tlsTransport) pending() (int, bool) {
+func (w *streamTransport) pending() (int, bool) {
 	if w.records != nil {
 		return w.records.pending()
 	}
@@ -187,16 +248,20 @@ func (w *tlsTransport) pending() (int, bool) {
 }
 
 // finish sends the close alert from a goroutine, since it may block; it ends after lingerTimeout at the latest.
-func (w *tlsTransport) finish() {
+func (w *streamTransport) finish() {
+	if w.tc == nil {
+		closeWrite(w.nc)
+		return
+	}
 	go func() {
 		_ = w.tc.SetWriteDeadline(time.Now().Add(lingerTimeout)) // on a dead socket the next call fails too
 		_ = w.tc.CloseWrite()                                    // the peer may be gone already
 	}()
 }
 
-func (w *tlsTransport) hangup(bool) error { return nil }
+func (w *streamTransport) hangup(bool) error { return nil }
 
-func (w *tlsTransport) peer() (state peerState) {
+func (w *streamTransport) peer() (state peerState) {
 	sc, ok := w.nc.(syscall.Conn)
 	if !ok {
 		return peerThere
@@ -209,12 +274,12 @@ func (w *tlsTransport) peer() (state peerState) {
 	return state
 }
 
-func (w *tlsTransport) pause() bool {
+func (w *streamTransport) pause() bool {
 	w.paused = true
 	return true
 }
 
-func (w *tlsTransport) resume(*conn) error {
+func (w *streamTransport) resume(*conn) error {
 	w.paused = false
 	if w.waits {
 		w.waits = false
@@ -223,8 +288,19 @@ func (w *tlsTransport) resume(*conn) error {
 	return nil
 }
 
-// close closes the connection from a goroutine; crypto/tls gives up sending the alert after five seconds.
-func (w *tlsTransport) close() {
-	_ = w.resume(nil)                // lets the reader see the end; it cannot fail
+// closeWrite tells the peer of a connection without TLS that no more bytes will come.
+func closeWrite(nc net.Conn) {
+	if half, may := nc.(interface{ CloseWrite() error }); may {
+		_ = half.CloseWrite() // the peer may be gone already
+	}
+}
+
+// close closes the connection, with TLS from a goroutine; crypto/tls gives up sending the alert after five seconds.
+func (w *streamTransport) close() {
+	_ = w.resume(nil) // lets the reader see the end; it cannot fail
+	if w.tc == nil {
+		_ = w.nc.Close() // the peer may be gone already
+		return
+	}
 	go func() { _ = w.tc.Close() }() // the peer may be gone already
 }
