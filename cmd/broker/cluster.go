@@ -16,6 +16,8 @@ import (
 
 	"broker/config"
 	"broker/core/engine"
+	"broker/core/notify"
+	"broker/core/remote"
 	"broker/core/replica"
 	"broker/frontends/eventloop"
 	"broker/frontends/relay"
@@ -29,11 +31,17 @@ type clusterNode struct {
 	gate   *relay.Gateway
 	node   atomic.Pointer[replica.Node]
 	socket net.Listener // for the other nodes
+
+	leaderChanged notify.Signal
+	front         atomic.Pointer[sessions]      // nil: not linked to a leader
+	links         atomic.Pointer[remote.Server] // nil: this node does not lead
 }
 
 // runCluster is run for a node of a cluster.
 func (p *process) runCluster() error {
-	k := &clusterNode{process: p, gate: relay.New(maxRelays())}
+	k := &clusterNode{
+		process: p, gate: relay.New(maxRelays(), atFollower...), leaderChanged: notify.NewSignal(),
+	}
 	if stopped, err := p.listen(); err != nil || stopped {
 		return err
 	}
@@ -66,8 +74,17 @@ func (p *process) runCluster() error {
 	p.announce()
 	p.notifyReady()
 	p.allowReloads()
+	following := make(chan struct{})
+	go func() {
+		defer close(following)
+		k.follow(ctx)
+	}()
 	err := k.serve()
-	return errors.Join(err, k.stop(k.closeNode))
+	return errors.Join(err, k.stop(func() error {
+		cancel()
+		<-following
+		return k.closeNode()
+	}))
 }
 
 // listenToNodes binds the address for the other nodes.
@@ -140,8 +157,11 @@ func (k *clusterNode) open(ctx context.Context) error {
 		MinFreeDisk:     uint64(k.config.MinFreeDisk),
 		KeepLogBytes:    uint64(c.KeepLog),
 		Version:         buildVersion(), Clock: processClock(), Client: k.gate.FromMember, Log: nodeLog(k.log),
-		Content:       service.ContentOf,
-		LeaderChanged: k.gate.LeaderChanged,
+		Content: service.ContentOf,
+		LeaderChanged: func() {
+			k.gate.LeaderChanged()
+			k.leaderChanged.Set()
+		},
 	}
 	for _, m := range members {
 		o.Members = append(o.Members, replica.Member{ID: m.ID, Address: m.Address})
@@ -215,12 +235,15 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 		return true, errors.Join(err, t.engine.Shutdown())
 	}
 	k.beginTerm(t)
-	k.gate.Lead(t.server)
+	t.links = t.newLinks()
+	k.links.Store(t.links)
+	k.gate.Lead(t.server, t.serveLink)
 	l.Serving(true)
 	k.log.Info().Uint64("term", l.Term).Dur("took_ms", time.Since(started)).Msg("serving clients as the leader")
 	stop, err = k.waitWhileLeading(t, l)
 	l.Serving(false)
 	k.gate.Follow()
+	k.links.Store(nil)
 	k.endTerm()
 	if stop && err == nil {
 		k.handOver(t)
@@ -387,6 +410,12 @@ func (k *clusterNode) startingOverview() replica.Overview {
 func (k *clusterNode) numbers() service.ClusterNumbers {
 	var c service.ClusterNumbers
 	c.Relayed, c.Relaying = k.gate.Counts()
+	if f := k.front.Load(); f != nil {
+		c.Links, c.LinkBuffered, c.Connections = 1, f.broker.Buffered(), f.connections()
+	}
+	if l := k.links.Load(); l != nil {
+		c.Links, c.LinkClients, c.LinkBuffered = l.Counts()
+	}
 	n := k.node.Load()
 	if n == nil {
 		return c

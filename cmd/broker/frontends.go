@@ -29,15 +29,63 @@ type frontendSet struct {
 	sqs     *sqs.Frontend
 }
 
+// parts are what front-ends are made of.
+type parts struct {
+	*process
+	config     *config.Config
+	broker     core.Broker
+	audit      access.Audit
+	handles    core.HandleFormat
+	routes     routes
+	routeEpoch func() uint64
+}
+
+// guard is the broker behind the rights of clients.
+func (p *parts) guard(protocol core.Protocol, fallback string) *access.Guard {
+	return access.NewGuard(p.broker, p.access, protocol, fallback)
+}
+
+func (p *parts) gearman() *gearman.Frontend {
+	c := p.config
+	return gearman.New(p.guard(core.Gearman, c.Gearman.Principal), gearman.Options{
+		Audit:     p.audit,
+		Verbosity: p.verbosity,
+		Handles:   p.handles, JobRetries: uint32(c.Gearman.JobRetries),
+		ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown,
+		Shutdown:     func(graceful bool) { p.requestShutdown(shutdown{graceful: graceful}) },
+		MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+		Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch,
+		NoJobDelay: gearmanNoJobDelay,
+	})
+}
+
+func (p *parts) workq() frontends.Frontend {
+	c := p.config
+	return workq.New(p.guard(core.Workq, c.Workq.Principal), workq.Options{
+		MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+		Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
+		Handles: p.handles, Audit: p.audit,
+	})
+}
+
+func (p *parts) beanstalk() frontends.Frontend {
+	c := p.config
+	return beanstalk.New(p.guard(core.Beanstalk, c.Beanstalk.Principal), beanstalk.Options{
+		MaxBodyBytes: int(c.Beanstalk.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+		Namespace: c.Beanstalk.Namespace, Route: p.routes.of("beanstalk", c), Audit: p.audit,
+		Version: version,
+	})
+}
+
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (t *term) buildFrontends() frontendSet {
-	c, b := &t.config, t.broker
+	c := &t.config
 	t.routes = make(routes)
-	handles := t.handleFormat()
-	shutdown := func(graceful bool) { t.requestShutdown(shutdown{graceful: graceful}) }
-	guard := func(protocol core.Protocol, fallback string) *access.Guard {
-		return access.NewGuard(b, t.access, protocol, fallback)
+	of := parts{
+		process: t.process, config: c, broker: t.broker, audit: t.auditChange, handles: t.handleFormat(),
+		routes: t.routes, routeEpoch: t.routeEpoch.Load,
 	}
+	guard := of.guard
 	f := faktory.New(guard(core.Faktory, c.Faktory.Principal), faktory.Options{
 		Audit:    t.auditChange,
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
@@ -51,29 +99,13 @@ func (t *term) buildFrontends() frontendSet {
 			Namespace: c.Qless.Namespace, Route: t.routes.of("qless", c),
 		},
 	})
-	g := gearman.New(guard(core.Gearman, c.Gearman.Principal), gearman.Options{
-		Audit:     t.auditChange,
-		Verbosity: t.verbosity,
-		Handles:   handles, JobRetries: uint32(c.Gearman.JobRetries),
-		ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
-		MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Gearman.Namespace, Route: t.routes.of("gearman", c), RouteEpoch: t.routeEpoch.Load,
-		NoJobDelay: gearmanNoJobDelay,
-	})
+	g := of.gearman()
 	set := frontendSet{faktory: f, qless: q, byName: map[string]frontends.Frontend{
-		"workq": workq.New(guard(core.Workq, c.Workq.Principal), workq.Options{
-			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Workq.Namespace, Route: t.routes.of("workq", c),
-			Handles: handles, Audit: t.auditChange,
-		}),
-		"gearman": g,
-		"faktory": f,
-		"qless":   q,
-		"beanstalk": beanstalk.New(guard(core.Beanstalk, c.Beanstalk.Principal), beanstalk.Options{
-			MaxBodyBytes: int(c.Beanstalk.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Beanstalk.Namespace, Route: t.routes.of("beanstalk", c), Audit: t.auditChange,
-			Version: version,
-		}),
+		"workq":     of.workq(),
+		"gearman":   g,
+		"faktory":   f,
+		"qless":     q,
+		"beanstalk": of.beanstalk(),
 		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
 			Audit:    t.auditChange,
 			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody),
@@ -102,13 +134,14 @@ func (t *term) buildFrontends() frontendSet {
 }
 
 // handleFormat is the format of job handles, which Workq and HTTP clients may use too.
-func (t *term) handleFormat() core.HandleFormat {
-	prefix := t.config.Gearman.HandlePrefix
-	if prefix == "" {
-		host, _ := os.Hostname() // without a host name handles are H::N
-		prefix = "H:" + host
+func (t *term) handleFormat() core.HandleFormat { return core.NewHandleFormat(t.handlePrefix()) }
+
+func (t *term) handlePrefix() string {
+	if prefix := t.config.Gearman.HandlePrefix; prefix != "" {
+		return prefix
 	}
-	return core.NewHandleFormat(prefix)
+	host, _ := os.Hostname() // without a host name handles are H::N
+	return "H:" + host
 }
 
 // certificates are the TLS settings of one front-end. A reload replaces them.

@@ -60,7 +60,8 @@ type settings struct {
 	revision     int        // counts the reloads
 	config       config.Config
 	certificates []*certificates
-	term         *term // nil: the store is not open, or another node of the cluster leads
+	term         *term     // nil: the store is not open, or another node of the cluster leads
+	sessions     *sessions // nil: this node is not linked to a leader
 	access       *access.Control
 }
 

@@ -150,6 +150,9 @@ func (p *process) apply(fresh *config.Config) {
 	if p.term != nil {
 		p.term.apply(&p.config)
 	}
+	if p.sessions != nil {
+		p.sessions.apply(&p.config)
+	}
 }
 
 // takeTables copies the settings that can always change: the lists and tables.

@@ -12,6 +12,7 @@ import (
 	"broker/core"
 	"broker/core/archive"
 	"broker/core/engine"
+	"broker/core/remote"
 	"broker/frontends/eventloop"
 	"broker/operate/hostile"
 	"broker/operate/otlp"
@@ -27,6 +28,7 @@ type term struct {
 	config     config.Config     // the process's settings that apply in this term
 	revision   int               // of these settings
 	server     *eventloop.Server // alone, the process's
+	links      *remote.Server    // for the clients of nodes that follow; nil: this is no node of a cluster
 	engine     *engine.Engine
 	broker     core.Broker     // the broker for clients: the engine, or a hostile broker in front of it
 	hostile    *hostile.Broker // nil: clients meet no faults
@@ -114,10 +116,7 @@ func (t *term) serveClients() error {
 	if n := t.config.EventLoops; n > 0 {
 		loops = n
 	}
-	maxConns := make(map[string]int)
-	for _, f := range t.config.WireProtocols() {
-		maxConns[f.Name] = f.MaxConnections
-	}
+	maxConns := maxConnections(&t.config)
 	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
 	if n := maxConns["faktory"]; n > 0 {
 		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never
@@ -138,6 +137,15 @@ func (t *term) serveClients() error {
 	t.openPush()
 	t.api.Ready(t.backend())
 	return nil
+}
+
+// maxConnections are the limits of the front-ends.
+func maxConnections(c *config.Config) map[string]int {
+	all := make(map[string]int)
+	for _, f := range c.WireProtocols() {
+		all[f.Name] = f.MaxConnections
+	}
+	return all
 }
 
 // loadQless loads the state of Qless while all other clients are served. A load that fails ends the program.
@@ -177,15 +185,17 @@ func (t *term) notifyFaktoryClients() {
 	}
 }
 
-// connections counts the connections of each front-end.
-func (t *term) connections() map[string]service.Connections {
+// connections counts the connections of each front-end to this node.
+func (t *term) connections() map[string]service.Connections { return t.connectionsOf(t.server) }
+
+func (p *process) connectionsOf(s *eventloop.Server) map[string]service.Connections {
 	all := make(map[string]service.Connections)
-	for name, c := range t.server.Counts() {
+	for name, c := range s.Counts() {
 		all[name] = service.Connections{
 			Open: c.Open, Accepted: c.Accepted, Refused: c.Refused, Dismissed: c.Dismissed, Late: c.Late,
 		}
 	}
-	for name, d := range t.denied {
+	for name, d := range p.denied {
 		c := all[name]
 		c.Denied = d.denied.Load()
 		all[name] = c
@@ -216,6 +226,10 @@ func (t *term) busy(client core.ClientID) bool {
 	for _, c := range t.server.Counts() {
 		open += c.Open
 	}
+	if t.links != nil {
+		_, elsewhere, _ := t.links.Counts()
+		open += elsewhere
+	}
 	if open == 0 || t.engine.Stopped() {
 		return false
 	}
@@ -244,12 +258,26 @@ func (t *term) stopLeasing() {
 // close sends the replies that are committed until the context ends, then the spans, and closes the engine.
 func (t *term) close(ctx context.Context, spansFor time.Duration) error {
 	pushed := t.closePush(ctx)
+	unlinked := t.closeLinks(ctx)
 	t.sqs.stop(ctx)
 	t.server.Stop(ctx)
+	<-unlinked
 	<-pushed
 	t.stopQlessLoad()
 	t.closeTracing(spansFor)
 	return t.engine.Shutdown()
+}
+
+// closeLinks ends the links to nodes that follow. What it returns is closed when they have ended.
+func (t *term) closeLinks(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if t.links != nil {
+			t.links.Close(ctx)
+		}
+	}()
+	return done
 }
 
 // abandon closes all parts when another node may lead. It commits and sends nothing more.
@@ -259,6 +287,7 @@ func (t *term) abandon() {
 	t.sqs.abandon()
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
+	<-t.closeLinks(now)
 	<-t.closePush(now)
 	t.server.Stop(now)
 	t.service.Close()

@@ -31,11 +31,19 @@ type Server interface {
 	Pass(frontend string, conn net.Conn, client net.Addr) bool
 }
 
+// Operations is the front-end name of the connection over which a node speaks to the leader in operations. A leader of
+// a build that does not know it closes the connection.
+const Operations = "operations"
+
+// linkWait is how long a client waits for the node's link to a leader, before it is passed on.
+const linkWait = 2 * time.Second
+
 // Gateway accepts the clients of a node, and passes them on to the leader while another node leads.
 type Gateway struct {
-	maxRelays int64
-	tunnel    *tunnelListener
-	transport *http.Transport // to the leader
+	atFollower map[string]bool // front-ends whose sessions are at the node of the client
+	maxRelays  int64
+	tunnel     *tunnelListener
+	transport  *http.Transport // to the leader
 
 	mu     sync.Mutex // guards the fields below
 	state  state
@@ -48,10 +56,13 @@ type Gateway struct {
 
 // state is the role of the node.
 type state struct {
-	node    Node          // nil: not a member of the cluster yet
-	server  Server        // nil: another node leads
-	changed chan struct{} // closed and replaced at each change
-	closed  bool
+	node     Node           // nil: not a member of the cluster yet
+	server   Server         // nil: another node leads
+	serve    func(net.Conn) // a connection for Operations, while this node leads
+	sessions Server         // serves some front-ends while another node leads; nil: there is no link to it
+	linking  bool           // there will be one, or known not to be one
+	changed  chan struct{}  // closed and replaced at each change
+	closed   bool
 }
 
 // relay is a client whose bytes are passed on.
@@ -66,11 +77,16 @@ func (r *relay) close() {
 	_ = r.leader.Close()
 }
 
-// New creates a gateway with a maximum number of relayed connections.
-func New(maxRelays int) *Gateway {
+// New creates a gateway with a maximum number of relayed connections. A node that follows serves the given front-ends
+// itself, once Sessions was called.
+func New(maxRelays int, atFollower ...string) *Gateway {
 	g := &Gateway{
-		maxRelays: int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}),
+		atFollower: make(map[string]bool),
+		maxRelays:  int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}),
 		state: state{changed: make(chan struct{})},
+	}
+	for _, name := range atFollower {
+		g.atFollower[name] = true
 	}
 	g.transport = g.newTransport()
 	return g
@@ -99,7 +115,7 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 			time.Sleep(leaderRetry) // for example no free descriptors
 			continue
 		}
-		if server := g.current().server; server != nil {
+		if server := g.serverOf(frontend, g.current()); server != nil {
 			server.Pass(frontend, conn, nil)
 			continue
 		}
@@ -113,6 +129,14 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 			g.pass(frontend, conn)
 		})
 	}
+}
+
+// serverOf is the server of this node that serves the clients of a front-end; nil: they are passed on.
+func (g *Gateway) serverOf(frontend string, now state) Server {
+	if now.server == nil && g.atFollower[frontend] {
+		return now.sessions
+	}
+	return now.server
 }
 
 func (g *Gateway) current() state {
@@ -130,14 +154,22 @@ func (g *Gateway) change(set func(*state)) {
 	g.state.changed = make(chan struct{})
 }
 
-// Lead makes this node serve its clients.
-func (g *Gateway) Lead(s Server) {
-	g.change(func(now *state) { now.server = s })
+// Lead makes this node serve its clients. serve takes ownership of the connections of other nodes for Operations.
+func (g *Gateway) Lead(s Server, serve func(net.Conn)) {
+	g.change(func(now *state) { now.server, now.serve = s, serve })
 	g.closeRelays("")
 }
 
 // Follow makes the gateway pass clients on to the leader.
-func (g *Gateway) Follow() { g.change(func(s *state) { s.server = nil }) }
+func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.serve = nil, nil }) }
+
+// Link says whether this node is about to have a link to the leader: clients wait for it a moment.
+func (g *Gateway) Link(expected bool) { g.change(func(s *state) { s.linking = expected }) }
+
+// Sessions makes a server serve the clients of some front-ends while another node leads; nil: there is no link to it.
+func (g *Gateway) Sessions(s Server) {
+	g.change(func(now *state) { now.sessions, now.linking = s, false })
+}
 
 // LeaderChanged closes the connections to a node that no longer leads.
 func (g *Gateway) LeaderChanged() {
@@ -172,18 +204,19 @@ func (g *Gateway) Close() {
 
 // pass waits for a leader and passes a client on to it, or serves it if that is this node.
 func (g *Gateway) pass(frontend string, conn net.Conn) {
-	deadline := time.Now().Add(leaderWait)
+	began := time.Now()
 	for {
-		now := g.current()
+		now, waited := g.current(), time.Since(began)
+		server := g.serverOf(frontend, now)
 		switch {
-		case now.closed || time.Now().After(deadline):
+		case now.closed || waited > leaderWait:
 			_ = conn.Close() // there is no leader
 			return
-		case now.server != nil:
-			now.server.Pass(frontend, conn, nil)
+		case server != nil:
+			server.Pass(frontend, conn, nil)
 			return
 		}
-		if now.node != nil {
+		if now.node != nil && !(now.linking && g.atFollower[frontend] && waited < linkWait) {
 			if to, leader := g.dial(now.node, frontend, conn); to != nil {
 				g.copy(&relay{client: conn, leader: to, to: leader})
 				return
@@ -256,6 +289,9 @@ func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	for {
 		now := g.current()
 		switch {
+		case now.server != nil && frontend == Operations && now.serve != nil:
+			now.serve(conn)
+			return
 		case now.server != nil:
 			now.server.Pass(frontend, conn, clientAddress(client))
 			return

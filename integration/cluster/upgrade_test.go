@@ -62,6 +62,42 @@ func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 	l.finish(t)
 }
 
+// A cluster of the build before the links between nodes is upgraded under load, one node after the other. A node
+// without a link passes the bytes of its clients on, as that build does, whichever of the two leads; in the end all are
+// linked.
+func TestClusterWithoutLinksIsUpgradedUnderLoad(t *testing.T) {
+	older := harness.BinaryBefore(t, "core/remote/link.go", "^const Format = ")
+	c := prepare(t, nil, "")
+	for _, n := range c.nodes {
+		n.Use(older)
+	}
+	c.start()
+	l := c.begin()
+	first := c.follower()
+	for step := range size {
+		i := (first + step) % size
+		if step == 1 {
+			c.transfer(first) // the older one follows it
+		}
+		c.progress(l)
+		l.resetGap()
+		if code := terminate(t, c.nodes[i]); code != 0 {
+			t.Errorf("n%d: exit code %d", i+1, code)
+		}
+		c.progress(l) // without it
+		c.nodes[i].Use(harness.Binary(t))
+		c.restart(i)
+		t.Logf("n%d is upgraded; longest without an acknowledgement %v", i+1, l.resetGap().Round(10*time.Millisecond))
+		if step == 0 {
+			c.logs(i, "bytes of clients are passed on")
+		}
+		c.progress(l)
+	}
+	c.awaitLinks()
+	c.progress(l)
+	l.finish(t)
+}
+
 // progress waits until more jobs are acknowledged and finished.
 func (c *cluster) progress(l *load) {
 	c.t.Helper()

@@ -87,6 +87,7 @@ func TestEveryNodeHasMetricsOfTheCluster(t *testing.T) {
 			"broker_cluster_lag_entries", "broker_cluster_log_bytes", "broker_cluster_elections_won_total",
 			"broker_cluster_proxied_connections",
 			"broker_cluster_proxied_connections_total", "broker_disk_low",
+			"broker_cluster_links", "broker_cluster_link_clients", "broker_cluster_link_buffered_bytes",
 		} {
 			if v := c.metric(i, name); v < 0 {
 				t.Errorf("n%d has no metric %s", i+1, name)
@@ -97,9 +98,9 @@ func TestEveryNodeHasMetricsOfTheCluster(t *testing.T) {
 		t.Errorf("the leader counts %v commits", v)
 	}
 	leader, other := c.leader(), c.follower()
-	s, err := dialGearman(c.nodes[other])
+	s, err := dialFaktory(c.nodes[other])
 	check(t, err)
-	check(t, s.submit("a"))
+	check(t, s.submit(jobID(1)))
 	if v := c.metric(other, "broker_cluster_proxied_connections"); v != 1 {
 		t.Errorf("n%d passes on %v connections, and n%d leads", other+1, v, leader+1)
 	}

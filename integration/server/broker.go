@@ -53,6 +53,9 @@ func NewBroker(dir string, o BrokerOptions) (*BrokerServer, error) {
 // Use makes later starts run another program.
 func (b *BrokerServer) Use(binary string) { b.opts.Binary = binary }
 
+// Env adds to the environment of later starts.
+func (b *BrokerServer) Env(more ...string) { b.opts.Env = append(b.opts.Env, more...) }
+
 // Argv is the broker's command line.
 func (b *BrokerServer) Argv() []string {
 	argv := []string{b.opts.Binary, "serve"}

@@ -103,6 +103,9 @@ var (
 	relayingDesc = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
 	relayedDesc  = describe("cluster_proxied_connections_total",
 		"Connections of clients that were passed on to the leader.")
+	linksDesc       = describe("cluster_links", "Links for operations between this node and others.")
+	linkClientsDesc = describe("cluster_link_clients", "Clients of other nodes that this node serves as the leader.")
+	linkBytesDesc   = describe("cluster_link_buffered_bytes", "Bytes that wait to be written to links.")
 )
 
 // clusterMetrics collects the metrics of the node.
@@ -125,4 +128,7 @@ func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	s.counter(repeatedDesc, c.CopiesRepeated)
 	s.gauge(relayingDesc, float64(c.Relaying))
 	s.counter(relayedDesc, c.Relayed)
+	s.gauge(linksDesc, float64(c.Links))
+	s.gauge(linkClientsDesc, float64(c.LinkClients))
+	s.gauge(linkBytesDesc, float64(c.LinkBuffered))
 }

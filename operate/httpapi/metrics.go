@@ -185,6 +185,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		if m.cluster != nil {
 			s.gauge(diskDesc, truth(node.DiskLow))
 		}
+		s.connections(node.Connections)
 		return
 	}
 	s.gauge(readyDesc, 1)
@@ -196,14 +197,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())
 		}
 	}
-	for protocol, c := range b.Connections() {
-		s.gauge(openDesc, float64(c.Open), protocol)
-		s.counter(acceptedDesc, c.Accepted, protocol)
-		s.counter(refusedDesc, c.Refused, protocol)
-		s.counter(deniedDesc, c.Denied, protocol)
-		s.counter(dismissedDesc, c.Dismissed, protocol)
-		s.counter(lateDesc, c.Late, protocol)
-	}
+	s.connections(b.Connections())
 	if b.Syncs != nil {
 		if l := b.Syncs(); l.Count > 0 {
 			out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
@@ -233,6 +227,18 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		if p != core.Internal {
 			s.gauge(heldDesc, float64(stats.LeasedBy[p]), p.String())
 		}
+	}
+}
+
+// connections collects the connections to the front-ends of this node.
+func (s scrape) connections(all map[string]service.Connections) {
+	for protocol, c := range all {
+		s.gauge(openDesc, float64(c.Open), protocol)
+		s.counter(acceptedDesc, c.Accepted, protocol)
+		s.counter(refusedDesc, c.Refused, protocol)
+		s.counter(deniedDesc, c.Denied, protocol)
+		s.counter(dismissedDesc, c.Dismissed, protocol)
+		s.counter(lateDesc, c.Late, protocol)
 	}
 }
 

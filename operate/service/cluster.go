@@ -62,6 +62,11 @@ type ClusterNumbers struct {
 	Elections          uint64 // won
 	Relayed            uint64 // connections passed on to the leader
 	Relaying           int64  // such connections now
+	Links              int    // to the leader, or on the leader to the nodes that follow
+	LinkClients        int    // on the leader: clients of other nodes
+	LinkBuffered       int64  // bytes that wait to be written to links
+
+	Connections map[string]Connections // on a node that follows: to the front-ends that it serves itself
 }
 
 // ClusterAction is a change of a cluster.
