@@ -46,8 +46,8 @@ func (f *Frontend) sourceOf(handle string) (source string, ok bool) {
 	return arnName(name.Source), true
 }
 
-// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running, of all callers
-// or of this one. It drops finished tasks.
+// addTask stores a task and starts it, unless the queue has a running task or too many tasks are running, of all
+// callers or of this one. It drops finished tasks.
 func (f *Frontend) addTask(c *client.Client, t *moveTask) (commit core.Commit, err error) {
 	f.changes.Lock()
 	defer f.changes.Unlock()

@@ -48,7 +48,8 @@ func shop(t *testing.T) *fixture {
 	t.Helper()
 	control := &access.Control{}
 	control.Load([]access.Entry{{
-		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret, Grants: []access.Grant{{Role: access.Read}},
+		Name: "shop", SQSAccessKey: exampleKey, SQSSecretKey: exampleSecret,
+		Grants: []access.Grant{{Role: access.Read}},
 	}})
 	f := setupFor(t, control, "")
 	f.clock.Advance(exampleTime.Sub(f.clock.Now().Time()))
