@@ -145,3 +145,29 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 		b.wants(action)
 	}
 }
+
+// TestClusterThatLacksNodesSaysSo kills one node after the other: the overview counts them, and without a majority an
+// open page turns red, and the node that is left shows the cluster.
+func TestClusterThatLacksNodesSaysSo(t *testing.T) {
+	t.Parallel()
+	nodes := startCluster(t)
+	b := openBrowser(t, "http://"+nodes[0].HTTP)
+	overviewHas := func(text string) {
+		t.Helper()
+		harness.Eventually(t, func() string {
+			b.open("/")
+			return b.lacks(text)
+		})
+	}
+	overviewHas("3 of 3 nodes")
+	nodes[1].Process.Kill()
+	overviewHas("2 of 3 nodes; one more failure stops it")
+	b.run(chromedp.WaitVisible("header.head .state"))
+	nodes[2].Process.Kill()
+	b.run(chromedp.WaitVisible("#offline.shown"))
+	harness.Eventually(t, func() string {
+		b.open("/cluster")
+		return b.lacks("No node serves clients now.")
+	})
+	b.wants("Too few nodes are reachable")
+}

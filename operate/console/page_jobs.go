@@ -263,7 +263,7 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 		if err := r.setNext(d, here, filter, list); err != nil {
 			return err
 		}
-	} else if page.Cursor != "" {
+	} else if page.Cursor != "" && (list.Looked == 0 || list.Count > 0) {
 		d.Empty = "No further job matches."
 	}
 	if page.Cursor != "" {

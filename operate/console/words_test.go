@@ -137,7 +137,18 @@ func TestSearchTellsWhatItHasFoundSoFar(t *testing.T) {
 			list = list[:0]
 		}
 	}
-	looked, found, cursor := 0, 0, ""
+	looked, found, cursor, atEnd := 0, 0, "", "" // atEnd: of a search that finds nothing
+	for {
+		got, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{BodyText: "nothing"},
+			service.JobPage{Limit: 10, Cursor: atEnd, Sort: "created", TimeLimit: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Cursor == "" {
+			break
+		}
+		atEnd = got.Cursor
+	}
 	for page := 1; ; page++ {
 		got, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{BodyText: "needle"},
 			service.JobPage{Limit: 10, Cursor: cursor, Count: true, Sort: "created", TimeLimit: time.Nanosecond})
@@ -160,6 +171,7 @@ func TestSearchTellsWhatItHasFoundSoFar(t *testing.T) {
 	if found != hits || looked != jobs {
 		t.Errorf("found %d of %d jobs", found, looked)
 	}
+	f.wants(f.get("/jobs?body_text=nothing&sort=created&cursor="+url.QueryEscape(atEnd)), "No job matches the filter.")
 }
 
 func TestJobsAreFoundByTheWorkerThatFailedThem(t *testing.T) {
