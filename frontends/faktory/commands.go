@@ -164,7 +164,7 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 func (s *session) answerBeat(wid string, state workerState) {
 	jobs, commit := s.jobsToStop(wid)
 	if state == running && len(jobs) == 0 {
-		s.ok(0)
+		s.ok(commit)
 		return
 	}
 	s.bulk(beatAnswer(state, jobs), commit)
