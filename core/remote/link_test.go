@@ -72,7 +72,6 @@ type worker struct {
 	id     core.ClientID
 	woken  chan struct{}
 	closed chan struct{}
-	tag    uint64
 }
 
 func open(t *testing.T, b core.Broker) *worker {
@@ -93,8 +92,9 @@ func open(t *testing.T, b core.Broker) *worker {
 
 func (w *worker) do(ops ...core.Op) []core.Reply { return w.broker.Do(w.id, ops, nil) }
 
-func (w *worker) submit(id string) core.Reply {
+func (w *worker) submit() core.Reply {
 	w.t.Helper()
+	const id = "a"
 	job := &core.Job{ID: id, Queue: "q", Origin: core.Workq, Body: []byte("body of " + id)}
 	all := w.do(&core.Submit{Tag: 1, Job: job})
 	if len(all) != 1 || all[0].Kind != core.Submitted {
@@ -133,7 +133,7 @@ func TestWaiterOfOneNodeGetsJobOfAnother(t *testing.T) {
 	if all := first.lease(true); len(all) != 0 {
 		t.Fatalf("there is no job: %+v", all)
 	}
-	second.submit("a")
+	second.submit()
 	all := first.next()
 	if len(all) != 1 || all[0].Kind != core.Assigned || string(all[0].Job.Body) != "body of a" {
 		t.Fatalf("came %+v", all)
@@ -151,7 +151,7 @@ func TestReplyWaitsForTheLeadersCommit(t *testing.T) {
 	l := newLeader(t, engine.Options{Dir: "data", FS: coretest.MemoryFS(), ManualCommits: true})
 	b := l.node(nil)
 	w := open(t, b)
-	r := w.submit("a")
+	r := w.submit()
 	if r.Commit == 0 || b.Committed() >= r.Commit {
 		t.Fatalf("reply of commit %d at %d", r.Commit, b.Committed())
 	}
@@ -178,8 +178,8 @@ func (l *leader) job(id string) *core.JobInfo {
 
 func (l *leader) eventually(what string, is func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) { //nolint:forbidigo // a test
+		if time.Now().After(end) { //nolint:forbidigo // a test
 			l.t.Fatal("not in time: " + what)
 		}
 	}
@@ -193,7 +193,7 @@ func TestJobThatWasNotFetchedReturnsUncounted(t *testing.T) {
 			b := l.node(nil)
 			w, other := open(t, b), open(t, l)
 			w.lease(true)
-			other.submit("a")
+			other.submit()
 			<-w.woken // it does not look
 			l.eventually("leased", func() bool { return l.job("a").State == core.Leased })
 			switch how {
@@ -224,7 +224,7 @@ func TestEndOfLinkEndsItsClientsOnBothSides(t *testing.T) {
 	l := newLeader(t, engine.Options{Durability: engine.None})
 	b := l.node(nil)
 	w, other := open(t, b), open(t, l)
-	other.submit("a")
+	other.submit()
 	if all := w.lease(false); len(all) != 1 || all[0].Kind != core.Assigned {
 		t.Fatalf("lease: %+v", all)
 	}
@@ -250,7 +250,7 @@ func TestStoppingLeaderTellsItsLastCommits(t *testing.T) {
 	l := newLeader(t, engine.Options{Dir: "data", FS: coretest.MemoryFS(), ManualCommits: true})
 	b := l.node(nil)
 	w := open(t, b)
-	r := w.submit("a")
+	r := w.submit()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stopped := make(chan struct{})
@@ -353,19 +353,19 @@ func TestStalledLinkIsClosedInTime(t *testing.T) {
 			return s
 		})
 		w := open(t, b)
-		w.submit("a")
+		w.submit()
 		s.is.Store(true)
-		began := time.Now()
+		began := time.Now() //nolint:forbidigo // a test
 		if all := w.do(&core.Sleep{Tag: 7}); len(all) != 1 || !errors.Is(all[0].Err, core.ErrShutdown) {
 			t.Errorf("over a stalled link: %+v", all)
 		}
 		<-w.closed
-		if took := time.Since(began); took > StallAfter+2*beatEvery {
+		if took := time.Since(began); took > StallAfter+2*beatEvery { //nolint:forbidigo // a test
 			t.Errorf("closed after %v", took)
 		}
 		synctest.Wait()
 		if _, clients, _ := l.server.Counts(); clients != 0 {
-			time.Sleep(StallAfter + 2*beatEvery)
+			time.Sleep(StallAfter + 2*beatEvery) //nolint:forbidigo // a test
 		}
 		if _, clients, _ := l.server.Counts(); clients != 0 {
 			t.Errorf("the leader keeps %d clients", clients)
@@ -388,7 +388,7 @@ func TestFullLinkStopsThoseWhoAsk(t *testing.T) {
 		go w.do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Body: make([]byte, size)}}) // ends with the link
 	}
 	l.eventually("full", func() bool { return b.Buffered() > MaxBuffered })
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) //nolint:forbidigo // a test
 	if n := b.Buffered(); n > MaxBuffered+3*MaxBuffered/2 {
 		t.Errorf("%d bytes are buffered", n)
 	}

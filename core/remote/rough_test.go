@@ -30,7 +30,7 @@ func (r *rough) Write(p []byte) (n int, err error) {
 			return n, net.ErrClosed
 		}
 		if r.rnd.IntN(8) == 0 {
-			time.Sleep(time.Duration(r.rnd.IntN(200)) * time.Microsecond)
+			time.Sleep(time.Duration(r.rnd.IntN(200)) * time.Microsecond) //nolint:forbidigo // a test
 		}
 		var wrote int
 		wrote, err = r.Conn.Write(p[n : n+piece])

@@ -60,5 +60,6 @@ func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
 
 // addSecuredConn serves a connection between nodes that already uses TLS, like a connection of a TLS listener.
 func (s *Server) addSecuredConn(tc *tls.Conn, c *conn) {
-	s.startStream(&streamTransport{nc: tc.NetConn(), stream: tc, tc: tc, drained: c.Wake, goOn: make(chan struct{}, 1)}, c)
+	w := &streamTransport{nc: tc.NetConn(), stream: tc, tc: tc, drained: c.Wake, goOn: make(chan struct{}, 1)}
+	s.startStream(w, c)
 }

@@ -1,7 +1,7 @@
 // Package relay lets clients connect to any node of a cluster. A Gateway accepts the clients of a node. While the node
-// leads, it serves them. Otherwise it serves the clients of some front-ends itself, over a link to the leader, and passes
-// the bytes (gateway.go) and the HTTP requests (http.go) of the others on to the leader. When the leader changes, these
-// connections are closed, and clients reconnect as after a restart of the broker.
+// leads, it serves them. Otherwise it serves the clients of some front-ends itself, over a link to the leader, and
+// passes the bytes (gateway.go) and the HTTP requests (http.go) of the others on to the leader. When the leader
+// changes, these connections are closed, and clients reconnect as after a restart of the broker.
 //
 //	client ─▶ node that follows ── DialLeader ──▶ FromMember ─▶ leader's event loop, or its HTTP server
 //
