@@ -80,7 +80,8 @@ func (s *session) askOf(b core.Broker, op core.Op) *core.Reply {
 	return &core.Reply{Kind: core.Failed, Err: core.ErrShutdown}
 }
 
-// Reply implements resp.Session: it writes an answer that waits for a commit, after the messages that were published earlier.
+// Reply implements resp.Session. It writes an answer that waits for a commit, after the messages that were published
+// earlier.
 func (s *session) Reply(b []byte, commit core.Commit) {
 	s.deliverMessages()
 	out := s.Conn.Out()

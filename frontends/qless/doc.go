@@ -6,7 +6,8 @@
 // now in seconds, and arguments. SCRIPT LOAD and EVAL recognize the script (script.go). The operations are implemented
 // in Go, with the replies, messages and errors of the script. Other scripts and commands are refused. Files are named
 // after the operations: put.go, pop.go, complete.go and so on. commands.go has the table. There is no wire.go, because
-// frontends/shared/resp reads the commands, and no mapping.go: broker.go maps jobs, together with the locks of the script.
+// frontends/shared/resp reads the commands, and no mapping.go: broker.go maps jobs, together with the locks of the
+// script.
 //
 // # State
 //

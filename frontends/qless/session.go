@@ -60,7 +60,8 @@ func (s *session) enter() (leave func()) {
 	return s.front.unlock
 }
 
-// Reply implements resp.Session: it writes an answer that waits for a commit, after the messages that were published earlier.
+// Reply implements resp.Session. It writes an answer that waits for a commit, after the messages that were published
+// earlier.
 func (s *session) Reply(b []byte, commit core.Commit) {
 	s.deliverMessages()
 	s.put(b, commit)

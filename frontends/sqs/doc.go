@@ -15,7 +15,8 @@
 //	wire.go, wire_*.go       bytes to requests and results to bytes, for both protocols
 //	signature.go             Signature Version 4
 //	commands.go              the table of actions, with their rights
-//	server.go                net/http to actions, in place of a session.go; frontend.go holds the state that outlives a request
+//	server.go                net/http to actions, in place of session.go
+//	frontend.go              the state that outlives a request
 //	queues.go, settings.go   queues and their attributes
 //	mapping.go               messages and jobs
 //	errors.go                errors, one row a kind

@@ -181,7 +181,7 @@ func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 		job.Type = string(value)
 	}
 	if value, given := r.flag("after"); given {
-		seqs, good, found := s.lookUp(p, value)
+		seqs, good, found := s.lookUp(value)
 		switch {
 		case !good:
 			return badAfter
@@ -191,7 +191,7 @@ func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 		job.After = seqs
 	}
 	if value, given := r.flag("parent"); given {
-		seqs, good, found := s.lookUp(p, value)
+		seqs, good, found := s.lookUp(value)
 		switch {
 		case !good || bytes.IndexByte(value, ',') >= 0:
 			return badParent
@@ -205,7 +205,7 @@ func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 
 // lookUp returns the Seqs of the jobs in a list of ids. good: the ids are valid. found: all jobs exist. It first
 // flushes the earlier commands of the pipeline, because they may submit these jobs.
-func (s *session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
+func (s *session) lookUp(list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
 	for text := range bytes.SplitSeq(list, []byte{','}) {
 		if !validWord(text) || len(seqs) == core.MaxAfter {

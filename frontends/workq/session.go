@@ -40,7 +40,7 @@ func (s *session) Step(in []byte) (used int, more bool) {
 	p := s.Pipeline
 	s.eofError = ""
 	if s.skip.state != skipNone {
-		return s.skipBody(p, in)
+		return s.skipBody(in)
 	}
 	line, n, bare := cutLine(in, min(s.scanned, len(in)))
 	if limit := s.front.maxCommand(); n > limit || n == 0 && len(in) > limit {
@@ -102,7 +102,7 @@ func (s *session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used 
 	size, ok := parseSize(r.args[cmd.args-1])
 	if !ok || size < 0 || size > int64(s.front.opts.MaxBodyBytes) {
 		p.say(cmd.badSize)
-		s.startSkip(p, size)
+		s.startSkip(size)
 		return n, true
 	}
 	end := n + int(size)

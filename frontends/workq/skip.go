@@ -27,11 +27,11 @@ func (s *session) skipBodyOf(p *pipeline, cmd command) {
 	case len(r.args) < cmd.args:
 	case len(r.args) > cmd.args:
 		size, other := cmd.declaredBodies(r, limit)
-		s.startSkip(p, size)
+		s.startSkip(size)
 		s.skip.alternative = other
 	default:
 		if size, ok := parseSize(r.args[cmd.args-1]); ok {
-			if s.startSkip(p, size); s.skip.state == skipWhole {
+			if s.startSkip(size); s.skip.state == skipWhole {
 				s.skip.state = skipExact
 			}
 		}
@@ -39,7 +39,7 @@ func (s *session) skipBodyOf(p *pipeline, cmd command) {
 }
 
 // startSkip starts to skip a body of the announced size.
-func (s *session) startSkip(p *pipeline, size int64) {
+func (s *session) startSkip(size int64) {
 	switch {
 	case size < 0:
 	case size <= int64(s.front.opts.MaxBodyBytes):
@@ -53,7 +53,7 @@ func (s *session) startSkip(p *pipeline, size int64) {
 }
 
 // skipBody uses the part of the input that belongs to the skipped body. More is false if it needs more input.
-func (s *session) skipBody(p *pipeline, in []byte) (used int, more bool) {
+func (s *session) skipBody(in []byte) (used int, more bool) {
 	switch s.skip.state {
 	case skipNone:
 	case skipExact:
