@@ -50,7 +50,7 @@ func (s *session) Step(in []byte) (used int, more bool) {
 	}
 	line, n := cutLine(in, min(s.scanned, len(in)))
 	if n == 0 {
-		return s.wantLineEnd(p, in)
+		return s.wantLineEnd(in)
 	}
 	s.scanned = 0
 	long := s.skipLine || n > maxLine
@@ -70,7 +70,7 @@ func (s *session) Step(in []byte) (used int, more bool) {
 }
 
 // wantLineEnd keeps an incomplete line, or skips a part of a line that is too long.
-func (s *session) wantLineEnd(p *pipeline, in []byte) (used int, more bool) {
+func (s *session) wantLineEnd(in []byte) (used int, more bool) {
 	if len(in) < maxLine {
 		s.scanned = len(in)
 		return 0, false

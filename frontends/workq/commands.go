@@ -134,7 +134,7 @@ func (s *session) run(p *pipeline, r *request) {
 func (s *session) submit(p *pipeline, r *request, what submission) {
 	job, until, wrong := s.newJob(r, what)
 	if wrong == "" && len(r.flags) > 0 {
-		wrong = s.setExtensions(p, r, job)
+		wrong = s.setExtensions(r, job)
 	}
 	if wrong != "" {
 		p.say(wrong)

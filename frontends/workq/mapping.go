@@ -167,7 +167,7 @@ func (s *session) setQueue(job *core.Job, name []byte) {
 
 // setExtensions applies the extension flags. A unique key starts with the number of the protocol, so that clients of
 // other protocols cannot use the same key.
-func (s *session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong string) {
+func (s *session) setExtensions(r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
 			return badUnique
