@@ -147,12 +147,12 @@ func TestAnIdleConnectionEndsUnlessItsClientHasShownWhoItIs(t *testing.T) {
 			t.Error(err)
 		}
 		member.Idle(10 * time.Second)
-		time.Sleep(10*time.Second - 1)
+		<-time.After(10*time.Second - 1)
 		synctest.Wait()
 		if c.closed != nil {
 			t.Errorf("too early: %q", c.closed)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if want := []string{"idle"}; !slices.Equal(c.closed, want) {
 			t.Errorf("closed %q, want %q", c.closed, want)
 		}

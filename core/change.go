@@ -160,8 +160,8 @@ type Bury struct {
 	Ref Ref
 	If  Condition
 
-	// Group is the failure group of a job that is in none, and DiedAt its time of death, for a job that is put back into
-	// the dead set. Zero: no group, and now; also if DiedAt is not past, or DeadFor has passed since.
+	// Group is the failure group of a job that is in none, and DiedAt its time of death, for a job that is put back
+	// into the dead set. Zero: no group, and now; also if DiedAt is not past, or DeadFor has passed since.
 	Group  string
 	DiedAt Instant
 }

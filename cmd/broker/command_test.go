@@ -43,7 +43,10 @@ func TestCommandLine(t *testing.T) {
 			"check-config --workq off --gearman 127.0.0.1:1", cli.ExitOK,
 			"gearman.listen 127.0.0.1:1 BROKER_GEARMAN_LISTEN", "",
 		},
-		{"check-config --config " + bad, cli.ExitFailed, "", "colour: unknown setting (" + bad + ", line 2)\ndurability: "},
+		{
+			"check-config --config " + bad, cli.ExitFailed, "",
+			"colour: unknown setting (" + bad + ", line 2)\ndurability: ",
+		},
 		{
 			"serve --durability x --workq y", cli.ExitFailed, "",
 			"durability: \"x\" is not sync, relaxed or none\nworkq.listen: ",

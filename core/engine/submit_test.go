@@ -32,7 +32,8 @@ func TestSubmittedInfoIsThatOfAnInspection(t *testing.T) {
 		if r.Kind != core.Submitted || r.Info == nil || r.Info.State != expected.state {
 			t.Fatalf("%s: %+v", name, r)
 		}
-		if want := d.one(c, &core.Inspect{Ref: core.Ref{Seq: r.Seq}, Brief: true}); !reflect.DeepEqual(r.Info, want.Info) {
+		want := d.one(c, &core.Inspect{Ref: core.Ref{Seq: r.Seq}, Brief: true})
+		if !reflect.DeepEqual(r.Info, want.Info) {
 			t.Errorf("%s: %+v, want %+v", name, r.Info, want.Info)
 		}
 		if r := d.one(c, &core.Submit{Job: new(expected.job)}); r.Info != nil {

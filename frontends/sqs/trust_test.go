@@ -312,7 +312,8 @@ func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {
 func TestMemoryOfARequestGrowsWithReceivedBytes(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader("x"))
 	r.ContentLength = maxRequestBytes
-	if took := allocated(func() { _, _ = new(request).readBody(r) }); took > maxRequestBytes/2 { // what is read does not matter
+	took := allocated(func() { _, _ = new(request).readBody(r) }) // what is read does not matter
+	if took > maxRequestBytes/2 {
 		t.Errorf("%d KiB for one byte", took>>10)
 	}
 }

@@ -89,10 +89,11 @@ func (r *runner) suite(s suite) (result, error) {
 	if s.server == "" {
 		return got, nil
 	}
-	if got.Original, err = r.output(originalVersion[s.server]); err != nil {
-		return got, nil //nolint:nilerr // the original server is not installed: nothing is compared
+	original, missing := r.output(originalVersion[s.server])
+	if missing != nil {
+		return got, nil // the original server is not installed: nothing is compared
 	}
-	got.Original = strings.TrimSpace(got.Original)
+	got.Original = strings.TrimSpace(original)
 	if got.Theirs, err = r.play(s, folder, s.server); err != nil {
 		return got, fmt.Errorf("beside %s: %w", s.server, err)
 	}

@@ -39,8 +39,8 @@ func spare(nodes []service.ClusterNode) int {
 	return up - (voters/2 + 1)
 }
 
-// healthFor is how long the pages show an answer of the nodes, and healthAfter how old an answer may be when a page asks
-// for the next one.
+// healthFor is how long the pages show an answer of the nodes, and healthAfter how old an answer may be when a page
+// asks for the next one.
 const (
 	healthFor   = 10 * time.Second
 	healthAfter = 2 * time.Second

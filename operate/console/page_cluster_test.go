@@ -20,13 +20,16 @@ func clusterOf(roles ...string) (o service.ClusterOverview) {
 	return o
 }
 
-// TestClusterPageIsServedWithoutALeader: a node without a store shows what it knows, and ends the streams of open pages.
+// TestClusterPageIsServedWithoutALeader: a node without a store shows what it knows, and ends the streams of open
+// pages.
 func TestClusterPageIsServedWithoutALeader(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{
-		Service:      func() *service.Service { return nil },
-		Now:          func() time.Time { return time.Date(2026, 1, 31, 14, 5, 6, 0, time.UTC) },
-		Authenticate: func(*http.Request) (service.Caller, bool) { return service.Caller{Principal: access.Everyone}, true },
+		Service: func() *service.Service { return nil },
+		Now:     func() time.Time { return time.Date(2026, 1, 31, 14, 5, 6, 0, time.UTC) },
+		Authenticate: func(*http.Request) (service.Caller, bool) {
+			return service.Caller{Principal: access.Everyone}, true
+		},
 		Cluster: &service.Cluster{Overview: func(context.Context) service.ClusterOverview {
 			return clusterOf("starting", "unreachable", "unreachable")
 		}},

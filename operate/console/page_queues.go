@@ -89,8 +89,9 @@ type queueColumn struct {
 
 // queueColumns returns the columns of the list of queues.
 func (r *request) queueColumns(sort string) (columns []queueColumn) {
-	for _, c := range choices("", "name", "Queue", "", "Why it waits", "", "Workers", "ready", "Ready", "leased", "Running", "retrying", "Retrying",
-		"scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
+	for _, c := range choices("", "name", "Queue", "", "Why it waits", "", "Workers", "ready", "Ready",
+		"leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest",
+		"", "In", "", "Out", "", "Last 30 min") {
 		if c.Value == "" {
 			columns = append(columns, queueColumn{Label: c.Label})
 			continue

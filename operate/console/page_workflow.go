@@ -45,8 +45,8 @@ func workflowPage(r *request) (*view, error) {
 // maxClimb limits the links that topOf follows.
 const maxClimb = 100
 
-// topOf returns the top of the workflow in which a job is: of its parent, else of the first job that it comes after, else
-// its batch.
+// topOf returns the top of the workflow in which a job is: of its parent, else of the first job that it comes after,
+// else its batch.
 func (r *request) topOf(id string) string {
 	for range maxClimb {
 		j, err := r.service.Job(r.Context(), r.caller, id)

@@ -249,7 +249,8 @@ func TestQueuesAreListedByCondition(t *testing.T) {
 		"": "idle limited paused served unserved",
 	} {
 		for _, sort := range []string{"name", "-ready"} {
-			list, _, err := f.service.Queues(t.Context(), f.caller, service.QueueFilter{Only: only, Sort: sort, Limit: 10})
+			filter := service.QueueFilter{Only: only, Sort: sort, Limit: 10}
+			list, _, err := f.service.Queues(t.Context(), f.caller, filter)
 			if err != nil {
 				t.Fatal(err)
 			}

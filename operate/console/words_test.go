@@ -40,7 +40,8 @@ func TestStoppedJobIsNotShownAsDone(t *testing.T) {
 		t.Error("a stopped job is shown as failed or done")
 	}
 	j, err := f.service.Job(t.Context(), f.caller, id)
-	if err != nil || j.Outcome == nil || j.Outcome.Cause != "cancelled" || j.Outcome.Failure.Message != "stopped half-way" {
+	if err != nil || j.Outcome == nil || j.Outcome.Cause != "cancelled" ||
+		j.Outcome.Failure.Message != "stopped half-way" {
 		t.Errorf("the API has %+v, %v", j.Outcome, err)
 	}
 	if end := j.Timeline[len(j.Timeline)-1]; end.Kind != "cancelled" || end.Text != "stopped half-way" {
@@ -79,11 +80,13 @@ func TestJobPutBackIntoTheDeadSetIsWhatItWas(t *testing.T) {
 			t.Errorf("%s is dead since %v of the class %q, want %v", id, after.DiedAt, after.FailureGroup, before.DiedAt)
 		}
 	}
-	if err := f.service.Act(t.Context(), f.caller, "seq:1", service.Action{Action: service.ActionRetry}, nil); err != nil {
+	retry := service.Action{Action: service.ActionRetry}
+	if err := f.service.Act(t.Context(), f.caller, "seq:1", retry, nil); err != nil {
 		t.Fatal(err)
 	}
 	f.leases("mail")
-	if err := f.service.Act(t.Context(), f.caller, "seq:1", service.Action{Action: service.ActionKill}, nil); err != nil {
+	kill := service.Action{Action: service.ActionKill}
+	if err := f.service.Act(t.Context(), f.caller, "seq:1", kill, nil); err != nil {
 		t.Fatal(err)
 	}
 	if after := died("seq:1"); after.FailureGroup != "Timeout" || after.DiedAt.Equal(*before.DiedAt) {
@@ -179,7 +182,8 @@ func TestJobsAreFoundByTheWorkerThatFailedThem(t *testing.T) {
 	f := setup(t)
 	for _, worker := range []string{"w1", "w2"} {
 		id := f.submits(service.Submission{Queue: "q", Type: "By-" + worker})
-		lease, err := f.service.Lease(t.Context(), f.caller, service.LeaseOptions{Queues: []string{"q"}, Worker: worker})
+		from := service.LeaseOptions{Queues: []string{"q"}, Worker: worker}
+		lease, err := f.service.Lease(t.Context(), f.caller, from)
 		if err != nil || lease == nil {
 			t.Fatal(id, err)
 		}

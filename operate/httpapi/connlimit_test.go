@@ -100,7 +100,7 @@ func TestConnectionsWithoutALoginAreClosedWhenIdle(t *testing.T) {
 		for _, s := range []*seat{guest, member} {
 			l.connState(s, http.StateIdle)
 		}
-		time.Sleep(guestIdle)
+		<-time.After(guestIdle)
 		synctest.Wait()
 		if !guest.closed || member.closed {
 			t.Errorf("closed: guest %v, member %v", guest.closed, member.closed)

@@ -28,7 +28,10 @@ type jobVersion struct {
 }
 
 func versionOf(info *core.JobInfo) jobVersion {
-	return jobVersion{seq: info.Seq, epoch: info.Epoch, state: info.State, queue: info.Queue, fails: info.Fails, bytes: info.BodyBytes}
+	return jobVersion{
+		seq: info.Seq, epoch: info.Epoch, state: info.State, queue: info.Queue, fails: info.Fails,
+		bytes: info.BodyBytes,
+	}
 }
 
 // condition is the condition of the action. It includes the queue, because the caller may lack the right for another

@@ -113,7 +113,9 @@ func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
 		s.bucket = before.bucket
 		s.bucket.limit = l.Throttle
 	} else {
-		s.bucket = r.addBucket(&bucket{name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{}})
+		s.bucket = r.addBucket(&bucket{
+			name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{},
+		})
 	}
 	r.unindexShared(r.shared.byName[l.Name])
 	r.shared.byName[l.Name] = s

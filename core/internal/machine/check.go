@@ -264,7 +264,8 @@ func (c *checker) waiters(q *jobQueue) {
 		if cl.sleeping {
 			op = &asleep
 		}
-		if m.stopped != nil || m.draining || m.resumed != 0 || q.paused || q.Sorting || q.walks || len(cl.releases) > 0 ||
+		if m.stopped != nil || m.draining || m.resumed != 0 || q.paused || q.Sorting || q.walks ||
+			len(cl.releases) > 0 ||
 			m.available(q) <= 0 || m.available(q) <= int(q.woken) && m.opts.Wakeup < 0 ||
 			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) ||
 			cl.parked && op.Min > 1 && !c.enough(cl, op) {

@@ -69,8 +69,8 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Scheduled: q.Count[core.Scheduled], Leased: q.Count[core.Leased], Retrying: q.Count[core.Retrying],
 		Blocked: q.Count[core.Blocked], Done: q.Count[core.Done], Dead: q.Count[core.Dead],
 		Workers: int(q.able + q.consumers), Registrations: int(q.workers), Waiting: q.waitList.Counted(),
-		Paused: q.paused, PausedUntil: m.table.Timers.At(q.pauseTimer), PausedFor: q.pausedFor, KnownSince: q.knownSince,
-		Max: q.max, Throttle: q.Throttle(), Counts: q.counts.all(),
+		Paused: q.paused, PausedUntil: m.table.Timers.At(q.pauseTimer), PausedFor: q.pausedFor,
+		KnownSince: q.knownSince, Max: q.max, Throttle: q.Throttle(), Counts: q.counts.all(),
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.metered)
 	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {

@@ -34,7 +34,8 @@ type Options struct {
 	// after the next Flush.
 	Replicated bool
 
-	// MinFreeBytes are to stay free; half of them, at most 48 MiB, are set aside for a start on a full disk. Zero: none.
+	// MinFreeBytes are to stay free; half of them, at most 48 MiB, are set aside for a start on a full disk. Zero:
+	// none.
 	MinFreeBytes uint64
 
 	copying   bool // the folder is inside the folder of an unfinished copy
