@@ -63,7 +63,7 @@ func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 						NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second,
 							bytes.NewBuffer(nil)),
 						isWanted: func(uint64, raft.ServerID) bool { return wanted.Load() }, done: done,
-						onCopy: func(raft.ServerID) {},
+						onCopy: func(raft.ServerID) {}, hasRoom: func(raft.ServerID, int64) error { return nil },
 					}
 					defer func() { _ = tr.Close() }()
 					result := make(chan error, 1)
