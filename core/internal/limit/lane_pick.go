@@ -207,8 +207,8 @@ func (r *Rules) waitForNext(b *bucket, ready int) {
 	}
 }
 
-// wholeFull reports whether the limit of all jobs of a queue with lanes does not allow the lease of a job with this cost
-// now.
+// wholeFull reports whether the limit of all jobs of a queue with lanes does not allow the lease of a job with this
+// cost now.
 // The caller has already checked a cost of 1.
 func (r *Rules) wholeFull(q *Queue, cost uint32) bool {
 	if cost == 1 || q.whole == nil || !r.isFull(q.whole, cost) {
