@@ -268,7 +268,7 @@ func (c *checker) waiters(q *jobQueue) {
 			len(cl.releases) > 0 ||
 			m.available(q) <= 0 || m.available(q) <= int(q.woken) && m.opts.Wakeup < 0 ||
 			!m.limits.MayHave(&q.Queue, askerFor(cl, op), c.dropped(q)) ||
-			cl.parked && op.Min > 1 && !c.enough(cl, op) {
+			cl.parked && op.Min > 1 && (c.walked(cl) || !c.enough(cl, op)) {
 			return
 		}
 		if cl.parked {
@@ -283,6 +283,12 @@ func (c *checker) waiters(q *jobQueue) {
 // dropped returns a function that reports whether a timer removes a job of the queue before it is handed out.
 func (c *checker) dropped(q *jobQueue) func(h uint32) bool {
 	return func(h uint32) bool { return c.m.stale(h) || q.unfitTimer != 0 }
+}
+
+// walked reports whether a step will look at a client, for one of its queues.
+func (c *checker) walked(cl *client) (is bool) {
+	c.m.waiters.Each(cl.waitEntries, func(n uint32) { is = is || c.m.queues[n].walks })
+	return is
 }
 
 // enough reports whether a waiting lease could get as many jobs as it waits for. Unlike Machine.enough, it changes
