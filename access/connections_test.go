@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,13 +13,25 @@ import (
 // crowd enters connections and notes those that are closed.
 type crowd struct {
 	*Connections
-	closed []string
+	mu    sync.Mutex // guards the field below: timers close connections, too
+	names []string
+}
+
+// closed returns the names of the connections that are closed, the first first.
+func (c *crowd) closed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.names)
 }
 
 func (c *crowd) guest(name, from string) *Connection {
 	e := c.Enter(from)
 	if e != nil {
-		e.Guest(func() { c.closed = append(c.closed, name) })
+		e.Guest(func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.names = append(c.names, name)
+		})
 	}
 	return e
 }
@@ -42,8 +55,8 @@ func TestANewcomerDisplacesAGuestOfAnAddressWithMore(t *testing.T) {
 	if c.guest("third", "[2001:db8::3]:8") != nil {
 		t.Error("a network with more guests displaces another's")
 	}
-	if want := []string{"slow 0", "slow 1"}; !slices.Equal(c.closed, want) || c.Open() != 4 {
-		t.Errorf("closed %q, want %q; %d are open", c.closed, want, c.Open())
+	if want := []string{"slow 0", "slow 1"}; !slices.Equal(c.closed(), want) || c.Open() != 4 {
+		t.Errorf("closed %q, want %q; %d are open", c.closed(), want, c.Open())
 	}
 }
 
@@ -53,8 +66,8 @@ func TestAnAddressRenewsItsGuestsWhereItMay(t *testing.T) {
 	for i := range 4 {
 		c.guest(fmt.Sprint(i), "192.0.2.66:5")
 	}
-	if want := []string{"0", "1"}; !slices.Equal(c.closed, want) {
-		t.Errorf("closed %q, want %q", c.closed, want)
+	if want := []string{"0", "1"}; !slices.Equal(c.closed(), want) {
+		t.Errorf("closed %q, want %q", c.closed(), want)
 	}
 }
 
@@ -82,8 +95,8 @@ func TestPrincipalsShareConnectionsAndLoseNoneToNewcomers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if c.guest("newcomer", "192.0.2.9:1") != nil || c.closed != nil {
-		t.Errorf("a newcomer displaces %q", c.closed)
+	if c.guest("newcomer", "192.0.2.9:1") != nil || c.closed() != nil {
+		t.Errorf("a newcomer displaces %q", c.closed())
 	}
 	for _, e := range held {
 		e.Leave()
@@ -106,7 +119,7 @@ func TestWithoutALimitEveryoneIsAdmitted(t *testing.T) {
 		}
 		e.Leave()
 	}
-	if c.Open() != 0 || c.closed != nil {
+	if c.Open() != 0 || c.closed() != nil {
 		t.Errorf("%d are open", c.Open())
 	}
 }
@@ -149,12 +162,12 @@ func TestAnIdleConnectionEndsUnlessItsClientHasShownWhoItIs(t *testing.T) {
 		member.Idle(10 * time.Second)
 		<-time.After(10*time.Second - 1)
 		synctest.Wait()
-		if c.closed != nil {
-			t.Errorf("too early: %q", c.closed)
+		if c.closed() != nil {
+			t.Errorf("too early: %q", c.closed())
 		}
 		<-time.After(time.Hour)
-		if want := []string{"idle"}; !slices.Equal(c.closed, want) {
-			t.Errorf("closed %q, want %q", c.closed, want)
+		if want := []string{"idle"}; !slices.Equal(c.closed(), want) {
+			t.Errorf("closed %q, want %q", c.closed(), want)
 		}
 	})
 }
