@@ -8,7 +8,8 @@ import (
 )
 
 // coder writes values, or reads them in the same order: one function describes a structure in both directions, so that
-// the two cannot differ. After an error it reads zeros.
+// the two cannot differ. What it writes it leaves unchanged, since other goroutines may read it. After an error it reads
+// zeros.
 type coder struct {
 	buf     []byte // written, or not read yet
 	reading bool
@@ -40,7 +41,11 @@ func (c *coder) uvarint(v uint64) uint64 {
 
 // unsigned is a field that is not negative.
 func unsigned[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *coder, v *T) {
-	n := c.uvarint(uint64(*v))
+	if !c.reading {
+		c.uvarint(uint64(*v))
+		return
+	}
+	n := c.uvarint(0)
 	if *v = T(n); uint64(*v) != n {
 		c.fail()
 	}
@@ -48,20 +53,28 @@ func unsigned[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *coder, v *T) {
 
 // signed is a field that may be negative.
 func signed[T ~int | ~int64](c *coder, v *T) {
-	n := int64(*v)
-	z := c.uvarint(uint64(n)<<1 ^ uint64(n>>63))
+	if !c.reading {
+		n := int64(*v)
+		c.uvarint(uint64(n)<<1 ^ uint64(n>>63))
+		return
+	}
+	z := c.uvarint(0)
 	*v = T(int64(z>>1) ^ -int64(z&1))
 }
 
 // flags are up to 64 booleans.
 func (c *coder) flags(all ...*bool) {
-	var set uint64
-	for i, f := range all {
-		if *f {
-			set |= 1 << i
+	if !c.reading {
+		var set uint64
+		for i, f := range all {
+			if *f {
+				set |= 1 << i
+			}
 		}
+		c.uvarint(set)
+		return
 	}
-	set = c.uvarint(set)
+	set := c.uvarint(0)
 	for i, f := range all {
 		*f = set>>i&1 != 0
 	}
@@ -144,14 +157,14 @@ func slice[T any](c *coder, all *[]T, each func(*coder, *T)) {
 func optional[T any](c *coder, v **T, each func(*coder, *T)) {
 	there := *v != nil
 	c.flags(&there)
-	switch {
-	case !there:
-		*v = nil
-		return
-	case c.reading:
-		*v = new(T)
+	if c.reading {
+		if *v = nil; there {
+			*v = new(T)
+		}
 	}
-	each(c, *v)
+	if there {
+		each(c, *v)
+	}
 }
 
 func texts(c *coder, all *[]string)      { slice(c, all, (*coder).text) }
