@@ -126,10 +126,9 @@ type explainer struct {
 
 // Base implements archive.Visitor.
 func (t *explainer) Base(ctx context.Context, s *store.Store) error {
-	before := t.world
+	settings := t.world.settings
 	t.world = newWorld()
-	t.world.settings, t.world.settingLimits = before.settings, before.settingLimits
-	t.world.settingSharings = before.settingSharings
+	t.world.settings = settings
 	if err := t.world.load(ctx, s); err != nil {
 		return err
 	}

@@ -10,40 +10,43 @@ import (
 	"broker/core/internal/limit"
 )
 
+// rules are what decides about the order of a queue's jobs, besides priority and age.
+type rules struct {
+	limits  []core.QueueLimit
+	sharing core.Sharing
+}
+
 // limitsOf describes the limits that apply to a job, and the order of its queue.
 func (w *world) limitsOf(x *job) (why []string) {
-	if l := w.limits(x.queue); len(l) > 0 {
+	set := w.storedRules(x.queue)
+	if l := set.texts(); len(l) > 0 {
 		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
 	}
-	if l := w.settings[x.queue]; len(l) > 0 {
+	present := w.settings[x.queue]
+	if l := present.texts(); len(l) > 0 {
+		slices.Sort(l)
 		why = append(why, "limits of the queue in the present settings: "+strings.Join(l, "; "))
 	}
 	return append(why, w.sharedLimits(x)...)
 }
 
-// setSettings describes the limits and orders that a settings file sets. They are not in the archive.
+// setSettings takes the limits and orders that a settings file sets. They are not in the archive.
 func (w *world) setSettings(limits []core.QueueLimit, sharings []core.Sharing) {
-	w.settings, w.settingLimits = make(map[string][]string), make(map[string][]core.QueueLimit)
-	w.settingSharings = make(map[string]core.Sharing)
-	for i := range limits {
-		l := &limits[i]
-		w.settingLimits[l.Queue] = append(w.settingLimits[l.Queue], *l)
-		if text := limitText(l); text != "" {
-			w.settings[l.Queue] = append(w.settings[l.Queue], text)
-		}
+	w.settings = make(map[string]rules)
+	for _, l := range limits {
+		p := w.settings[l.Queue]
+		p.limits = append(p.limits, l)
+		w.settings[l.Queue] = p
 	}
-	for i := range sharings {
-		s := &sharings[i]
-		w.settingSharings[s.Queue] = *s
-		w.settings[s.Queue] = append(w.settings[s.Queue], orderTexts(s.Fair, s.Ordered)...)
-	}
-	for _, texts := range w.settings {
-		slices.Sort(texts)
+	for _, s := range sharings {
+		p := w.settings[s.Queue]
+		p.sharing = s
+		w.settings[s.Queue] = p
 	}
 }
 
-// limits describes the limits and the order of a queue that operations have set.
-func (w *world) limits(queue string) (all []string) {
+// storedRules returns the limits and the sharing of a queue that operations have set.
+func (w *world) storedRules(queue string) (p rules) {
 	var k struct {
 		Limits []struct {
 			Scope     core.LimitScope `json:"scope"`
@@ -52,22 +55,32 @@ func (w *world) limits(queue string) (all []string) {
 			PerWorker uint32          `json:"per_worker"`
 			Rate      float64         `json:"rate"`
 		} `json:"limits"`
-		Fair    bool `json:"fair"`
-		Ordered bool `json:"ordered"`
+		Key     core.KeyKind `json:"key"`
+		Tag     string       `json:"tag"`
+		Fair    bool         `json:"fair"`
+		Ordered bool         `json:"ordered"`
 	}
 	if json.Unmarshal(w.meta[limit.RulesPrefix+queue], &k) != nil {
-		return nil // nothing is set
+		return rules{} // nothing is set
 	}
+	p.sharing = core.Sharing{Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Ordered: k.Ordered}
 	for _, l := range k.Limits {
-		text := limitText(&core.QueueLimit{
+		p.limits = append(p.limits, core.QueueLimit{
 			Scope: l.Scope, Name: string(l.Name),
 			Throttle: core.Throttle{Leased: l.Leased, LeasedPerWorker: l.PerWorker, Rate: l.Rate},
 		})
-		if text != "" {
+	}
+	return p
+}
+
+// texts describes limits and the order.
+func (p *rules) texts() (all []string) {
+	for i := range p.limits {
+		if text := limitText(&p.limits[i]); text != "" {
 			all = append(all, text)
 		}
 	}
-	return append(all, orderTexts(k.Fair, k.Ordered)...)
+	return append(all, orderTexts(p.sharing.Fair, p.sharing.Ordered)...)
 }
 
 // limitText describes a limit; empty: it limits nothing.

@@ -1,60 +1,33 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"broker/core"
 	"broker/core/internal/limit"
 )
 
-// policy is what decides about the order of a queue's jobs, besides priority and age.
-type policy struct {
-	limits  []core.QueueLimit
-	sharing core.Sharing
-}
-
-// policyOf returns the limits and the sharing of a queue: those that operations have set, and those of the present
+// rulesOf returns the limits and the sharing of a queue: those that operations have set, and those of the present
 // settings.
-func (w *world) policyOf(queue string) (p policy) {
-	var k struct {
-		Limits []struct {
-			Scope  core.LimitScope `json:"scope"`
-			Name   []byte          `json:"name"`
-			Leased uint32          `json:"leased"`
-			Worker uint32          `json:"per_worker"`
-			Rate   float64         `json:"rate"`
-		} `json:"limits"`
-		Key     core.KeyKind `json:"key"`
-		Tag     string       `json:"tag"`
-		Fair    bool         `json:"fair"`
-		Ordered bool         `json:"ordered"`
+func (w *world) rulesOf(queue string) rules {
+	set, present := w.storedRules(queue), w.settings[queue]
+	if set.sharing.Key.Kind == core.KeyNone && present.sharing.Queue != "" {
+		set.sharing = present.sharing
 	}
-	if json.Unmarshal(w.meta[limit.RulesPrefix+queue], &k) == nil {
-		p.sharing = core.Sharing{Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Ordered: k.Ordered}
-		for _, l := range k.Limits {
-			p.limits = append(p.limits, core.QueueLimit{
-				Scope: l.Scope, Name: string(l.Name),
-				Throttle: core.Throttle{Leased: l.Leased, LeasedPerWorker: l.Worker, Rate: l.Rate},
-			})
-		}
-	}
-	p.limits = append(p.limits, w.settingLimits[queue]...)
-	if s, ok := w.settingSharings[queue]; ok && p.sharing.Key.Kind == core.KeyNone {
-		p.sharing = s
-	}
-	return p
+	set.limits = append(set.limits, present.limits...)
+	return set
 }
 
 // keyOf is the key of a job.
-func (p *policy) keyOf(x *job) string { return limit.KeyOf(p.sharing.Key, x.tags, x.unique) }
+func (p *rules) keyOf(x *job) string { return limit.KeyOf(p.sharing.Key, x.tags, x.unique) }
 
 // passedBecause says why a ready job was passed by the job o, which is behind it in their queue: by the order of its
 // key, a limit whose places are taken, a fair turn, or a rate. If there is none of them, the worker has named the job
 // that it takes.
 func (w *world) passedBecause(x, o *job) string {
-	p := w.policyOf(x.queue)
+	p := w.rulesOf(x.queue)
 	key := p.keyOf(x)
 	if first := w.firstOf(x, &p, key); p.sharing.Ordered && first != nil {
 		return fmt.Sprintf("the queue runs the jobs of the key %s in order, and job %s comes first", key, first.id)
@@ -104,7 +77,7 @@ func keyName(key string) string {
 
 // applies reports whether a limit is for a job with a key. A limit for each type or key does not apply if the type or
 // key has a limit of its own.
-func (p *policy) applies(l *core.QueueLimit, x *job, key string) bool {
+func (p *rules) applies(l *core.QueueLimit, x *job, key string) bool {
 	name := ""
 	switch l.Scope {
 	case core.ScopeQueue:
@@ -127,7 +100,7 @@ func (p *policy) applies(l *core.QueueLimit, x *job, key string) bool {
 
 // takenOf returns the cost of the leased jobs that a limit counts together with x, except the job but, and of those
 // that the worker of but has.
-func (w *world) takenOf(p *policy, l *core.QueueLimit, x, but *job) (all, byWorker uint64) {
+func (w *world) takenOf(p *rules, l *core.QueueLimit, x, but *job) (all, byWorker uint64) {
 	for _, o := range w.jobs {
 		same := l.Scope == core.ScopeQueue || l.Scope == core.ScopeType && o.typ == x.typ ||
 			l.Scope == core.ScopeKey && p.keyOf(o) == p.keyOf(x)
@@ -142,7 +115,7 @@ func (w *world) takenOf(p *policy, l *core.QueueLimit, x, but *job) (all, byWork
 }
 
 // firstOf returns the earliest job of a key that has not ended, if it is not x; nil: there is none.
-func (w *world) firstOf(x *job, p *policy, key string) (first *job) {
+func (w *world) firstOf(x *job, p *rules, key string) (first *job) {
 	if key == "" {
 		return nil
 	}
@@ -159,12 +132,7 @@ func (w *world) firstOf(x *job, p *policy, key string) (first *job) {
 type reasons []string
 
 func (r *reasons) add(text string) {
-	for _, known := range *r {
-		if known == text {
-			return
-		}
-	}
-	if len(*r) < maxNames {
+	if len(*r) < maxNames && !slices.Contains(*r, text) {
 		*r = append(*r, text)
 	}
 }

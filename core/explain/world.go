@@ -38,10 +38,7 @@ type world struct {
 	shared map[string]*shared // limits across queues, by name
 	names  map[string]string  // interned queues and types
 
-	// Limits of queues in the present settings, in words and as they are.
-	settings        map[string][]string
-	settingLimits   map[string][]core.QueueLimit
-	settingSharings map[string]core.Sharing
+	settings map[string]rules // of queues, in the present settings
 }
 
 func newWorld() *world {
