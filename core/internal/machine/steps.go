@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"broker/core/internal/table"
 	"broker/core/internal/timer"
 )
@@ -56,7 +54,10 @@ func (m *Machine) stepsDue() {
 func (m *Machine) step() {
 	for len(m.steps.left) > 0 && !m.spent() {
 		if next := m.steps.left[0]; !next() {
-			m.steps.left = slices.Delete(m.steps.left, 0, 1)
+			m.steps.left[0] = nil // next may have left more at the end
+			if m.steps.left = m.steps.left[1:]; len(m.steps.left) == 0 {
+				m.steps.left = nil
+			}
 		}
 		m.actor = nil
 		m.decideBroken()
