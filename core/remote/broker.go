@@ -207,10 +207,8 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	from := len(into)
 	into = b.take(id, before, into)
 	if _, cancels := ops[0].(*core.CancelWaits); cancels { // the leader has given the jobs back
-		into = slices.DeleteFunc(into, func(r core.Reply) bool {
-			from--
-			return from < 0 && r.Kind != core.EventReply
-		})
+		kept := slices.DeleteFunc(into[from:], func(r core.Reply) bool { return r.Kind != core.EventReply })
+		into = into[:from+len(kept)]
 	}
 	return b.decode(answer, into)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // coder writes values, or reads them in the same order: one function describes a structure in both directions, so that
-// the two cannot differ. What it writes it leaves unchanged, since other goroutines may read it. After an error it reads
-// zeros.
+// the two cannot differ. What it writes it leaves unchanged, since other goroutines may read it. After an error it
+// reads zeros.
 type coder struct {
 	buf     []byte // written, or not read yet
 	reading bool
