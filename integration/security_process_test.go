@@ -94,12 +94,7 @@ func TestDefaultsListenOnLoopbackOnly(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), inOwnNetwork+"=1", "BROKER_BIN="+harness.Binary(t))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
+	cmd.SysProcAttr = server.OwnNetwork(syscall.SIGKILL)
 	out, err := cmd.CombinedOutput()
 	if _, ran := err.(*exec.ExitError); err != nil && !ran { //nolint:errorlint // os/exec does not wrap it
 		t.Logf("cannot create a network namespace (%v): only the settings were checked", err)

@@ -134,12 +134,7 @@ func (r *runner) play(s suite, folder, original string) (count, error) {
 		return count{}, err
 	}
 	cmd := exec.CommandContext(ctx, self, insideArgument)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
+	cmd.SysProcAttr = server.OwnNetwork(syscall.SIGTERM)
 	return r.counted(cmd, s.output, input, cmp.Or(original, "broker")+" "+s.name)
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"broker/integration/server"
 )
 
 // inNamespaces tells the test binary that it was started again in namespaces of its own.
@@ -26,9 +28,8 @@ func InNamespaces(t *testing.T) bool {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), inNamespaces+"=1", "BROKER_BIN="+Binary(t))
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-	}
+	cmd.SysProcAttr = server.OwnNetwork(syscall.SIGKILL)
+	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNS
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, syscall.EPERM) {
 		skip(t, fmt.Sprintf("this machine does not allow the namespaces of this test: %v", err))
