@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// OwnNetwork makes a process start in a network namespace of its own, which has nothing but a loopback interface that is
-// down. Root may always make one; other users may on most machines. The process gets the signal when the thread that
+// OwnNetwork makes a process start in a network namespace of its own, which has nothing but a loopback interface that
+// is down. Root may always make one; other users may on most machines. The process gets the signal when the thread that
 // started it ends.
 func OwnNetwork(atEnd syscall.Signal) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: atEnd}
