@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"broker/access"
 	"broker/core"
 	"broker/operate/service"
 )
@@ -44,7 +45,11 @@ func (s *Server) listQueues(ctx context.Context, in *struct {
 	Sort   string `query:"sort" doc:"name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with - in front the largest first" example:"-ready"`
 },
 ) (*output[queueList], error) {
-	queues, cursor, err := s.service().Queues(ctx, callerOf(ctx), service.QueueFilter{
+	caller := callerOf(ctx)
+	if err := caller.RequireSome(access.Read); err != nil { // an empty list would look like a broker without queues
+		return nil, err
+	}
+	queues, cursor, err := s.service().Queues(ctx, caller, service.QueueFilter{
 		Prefix: in.Prefix, Search: in.Search, Only: in.Only, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
 	})
 	return bodyOf(queueList{Queues: queues, Cursor: cursor}, err)

@@ -98,7 +98,7 @@ func TestListsOfAPrincipalWithoutRolesAreEmpty(t *testing.T) {
 	f.call("PUT", apiPath+"/limits", `{"name":"l","queues":["q"],"concurrency":10}`, as("root")).want(200)
 	f.call("PATCH", apiPath+"/queues/q", `{"policy":{"max_fails":3}}`, as("root")).want(200)
 	for path, list := range map[string]string{
-		"/jobs?count=true": "jobs", "/queues": "queues", "/limits": "limits", "/policies": "policies",
+		"/jobs?count=true": "jobs", "/limits": "limits", "/policies": "policies",
 	} {
 		got := f.call("GET", apiPath+path, nil, as("none")).want(200)
 		if rows, ok := got[list].([]any); !ok || len(rows) > 0 || got["count"] != nil && got["count"] != 0.0 {

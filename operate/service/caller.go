@@ -79,6 +79,9 @@ func (c Caller) mayOf(r access.Role, queue, what string, missing error) error {
 // Require checks that the caller has a role without limits, for requests that do not use a Service.
 func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 
+// RequireSome requires a role for at least one queue.
+func (c Caller) RequireSome(r access.Role) error { return c.maySome(r) }
+
 // maySome checks that the caller has a role for at least one queue.
 func (c Caller) maySome(r access.Role) error {
 	if c.Current().MaySome(r) {
