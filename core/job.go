@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -237,7 +238,30 @@ type Job struct {
 
 	Schedule    string // name of the schedule that submitted it; set by the core
 	CallbackFor uint64 // batch whose callback this is; set by the core
-	RerunOf     uint64 // the job that this job is a copy of; set by the core, see Resubmit
+
+	// Rare has the fields that few jobs have; nil: all are zero. Jobs share it: it is replaced and never changed.
+	Rare *RareFields
+}
+
+// RareFields are fields of a job that few jobs have, so that the others are smaller.
+type RareFields struct {
+	Deadline Instant // by when the client wants it done, see Job.IsLate; the core does not act on it; zero: none
+	RerunOf  uint64  // the job that this job is a copy of; set by the core, see Resubmit
+}
+
+// Rares are the fields in Rare.
+func (j *Job) Rares() RareFields {
+	if j.Rare == nil {
+		return RareFields{}
+	}
+	return *j.Rare
+}
+
+// SetRares replaces the fields in Rare.
+func (j *Job) SetRares(f RareFields) {
+	if j.Rare = nil; f != (RareFields{}) {
+		j.Rare = &f
+	}
 }
 
 // Tallies says which counters a job has besides its attempts and failures. Stored; never renumbered.
@@ -267,6 +291,24 @@ func (j *Job) Identity() string {
 		return j.ID
 	}
 	return MintedID(j.Seq, j.CreatedAt)
+}
+
+// Later moves the times that count from the submission, for a copy of the job that is submitted later; ReadyAt is not
+// one of them. Times that are not set stay zero.
+func (j *Job) Later(move func(Instant) Instant) {
+	rare := j.Rares()
+	for _, at := range []*Instant{&j.ExpiresAt, &j.StartBefore, &j.UniqueUntil, &j.RetainUntil, &rare.Deadline} {
+		if *at != 0 {
+			*at = move(*at)
+		}
+	}
+	j.SetRares(rare)
+}
+
+// IsLate reports whether the job had not ended by its Deadline. endedAt is its end; zero: it has not ended yet.
+func (j *Job) IsLate(endedAt, now Instant) bool {
+	deadline := j.Rares().Deadline
+	return deadline != 0 && cmp.Or(endedAt, now) > deadline
 }
 
 // FailureAfter is the last failure of a job that has failed so many times, if the job was submitted with it.

@@ -112,7 +112,12 @@ func job(c *coder, j *core.Job) {
 	unsigned(c, &j.Batch)
 	c.text(&j.Schedule)
 	unsigned(c, &j.CallbackFor)
-	unsigned(c, &j.RerunOf)
+	optional(c, &j.Rare, rareFields)
+}
+
+func rareFields(c *coder, f *core.RareFields) {
+	signed(c, &f.Deadline)
+	unsigned(c, &f.RerunOf)
 }
 
 // kinds are the errors that keep their identity, a special one before the one that it is. Their positions are on the

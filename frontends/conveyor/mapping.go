@@ -63,7 +63,7 @@ func (f *Frontend) encodeJob(namespace string, j *core.Job, queue, typ string, f
 			if e, err := parseEnvelope(raw); err == nil && e.retry != int64(fails) {
 				raw = withRetry(raw, fails)
 			}
-			if j.RerunOf != 0 {
+			if j.Rares().RerunOf != 0 {
 				raw = withUUID(raw, j.Identity())
 			}
 			return raw

@@ -46,7 +46,23 @@ func timeline(j *service.Job) []moment {
 	if (j.State == "retrying" || j.State == "scheduled") && j.RunAt != nil {
 		all = append(all, moment{j.RunAt, "Due", "", j.State})
 	}
+	if j.Deadline != nil {
+		m := moment{j.Deadline, "Deadline", "", "scheduled"}
+		if j.Late {
+			m.Detail, m.Dot = "missed", "dead"
+		}
+		all = insertMoment(all, m)
+	}
 	return all
+}
+
+// insertMoment adds a moment in front of the first one that is later.
+func insertMoment(all []moment, m moment) []moment {
+	i := slices.IndexFunc(all, func(o moment) bool { return o.At != nil && o.At.After(*m.At) })
+	if i < 0 {
+		i = len(all)
+	}
+	return slices.Insert(all, i, m)
 }
 
 func momentOf(e *service.TimelineEntry) moment {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestSubmittedJobIsShown(t *testing.T) {
@@ -30,6 +31,37 @@ func TestSubmittedJobIsShown(t *testing.T) {
 	if fmt.Sprint(shown["args"]) != "[1 two]" || shown["body_bytes"] != float64(len(`[1, "two"]`)) {
 		t.Errorf("shown %v", shown)
 	}
+}
+
+func TestDeadlineIsShownAndWhetherTheJobIsLate(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	submit := func(members string) string {
+		return f.call("POST", "/api/v1/jobs", `{"queue":"q",`+members+`}`).want(201)["id"].(string)
+	}
+	wantLate := func(id string, late bool) {
+		t.Helper()
+		job := f.call("GET", "/api/v1/jobs/"+id, nil).want(200)
+		if job["deadline"] == nil || (job["late"] == true) != late {
+			t.Errorf("job %s has deadline %v and late %v, want late %v", id, job["deadline"], job["late"], late)
+		}
+	}
+	done := submit(`"deadline_in_s":60,"retain_for_s":3600`)
+	token, _ := f.leaseOne()
+	f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
+	at, waits := f.clock.Now().Add(time.Minute).Time().Format(time.RFC3339Nano), submit(`"deadline_in_s":60`)
+	job := f.call("GET", "/api/v1/jobs/"+waits, nil).want(200)
+	if job["deadline"] != at {
+		t.Errorf("deadline %v, want %v", job["deadline"], at)
+	}
+	wantLate(waits, false)
+	wantLate(done, false)
+	f.clock.Advance(61 * time.Second)
+	wantLate(waits, true)
+	wantLate(done, false) // it had ended in time
+	wantLate(submit(`"deadline":"`+at+`"`), true)
+	f.call("POST", "/api/v1/schedules", `{"name":"s","every_s":60,"job":{"queue":"q","deadline":"`+at+`"}}`).
+		problem(422, "invalid_request")
 }
 
 func TestBodiesAreReturnedUnchanged(t *testing.T) {
@@ -66,6 +98,7 @@ func TestBadSubmissionsNameTheField(t *testing.T) {
 		`{"queue":"q","colour":"red"}`:                 "body.colour",
 		`{"queue":"q","run_at":"tomorrow"}`:            "body.run_at",
 		`{"queue":"q","delay_s":-1}`:                   "body.delay_s",
+		`{"queue":"q","deadline_in_s":-1}`:             "body.deadline_in_s",
 		`{"queue":"q","lease_for_s":1e300}`:            "body.lease_for_s",
 		`{"queue":"q","backoff":"linear"}`:             "body.backoff",
 		`{"queue":"q","ephemeral":true}`:               "body.ephemeral",

@@ -3,7 +3,9 @@ package service
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -34,6 +36,8 @@ type Job struct {
 	ChangedAt   *time.Time `json:"changed_at,omitempty" doc:"when it entered its state"`
 	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"time at which it is removed in any state"`
 	StartBefore *time.Time `json:"start_before,omitempty" doc:"removed if no worker has leased it by then"`
+	Deadline    *time.Time `json:"deadline,omitempty" doc:"time by which it should be done"`
+	Late        bool       `json:"late,omitempty" doc:"it was not done by its deadline"`
 	LeasedAt    *time.Time `json:"leased_at,omitempty"`
 	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
 	CancelAt    *time.Time `json:"cancel_requested_at,omitempty" doc:"time at which its worker was asked to stop"`
@@ -147,6 +151,11 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	v.Traceparent, v.Tracestate = tracecontext.Split(info.Trace)
 	if info.Job != nil {
 		s.setJob(&v, info.Job)
+		ended := core.Instant(0)
+		if info.State == core.Done {
+			ended = info.ChangedAt
+		}
+		v.Late = info.Job.IsLate(ended, s.Now())
 	}
 	if !core.IsUUIDv4(v.ID) {
 		v.Alias = core.Alias(info.Seq)
@@ -177,6 +186,27 @@ func (v *Job) setTime(state core.State, at core.Instant) {
 	}
 }
 
+// Term is a time that a job has in the future, or had, with the words for people.
+type Term struct {
+	Name string // in lower case
+	At   *time.Time
+	Note string // empty: nothing remarkable
+}
+
+// Terms are the times by which something happens to the job or should, in the order in which they are shown.
+func (v *Job) Terms() []Term {
+	deadline := Term{Name: "deadline", At: v.Deadline}
+	if v.Late {
+		deadline.Note = "late"
+	}
+	return slices.DeleteFunc([]Term{
+		{Name: "due", At: v.RunAt}, {Name: "start before", At: v.StartBefore}, deadline, {Name: "expires", At: v.ExpiresAt},
+	}, func(t Term) bool { return t.At == nil })
+}
+
+// Title is the name with a capital letter.
+func (t Term) Title() string { return strings.ToUpper(t.Name[:1]) + t.Name[1:] }
+
 // setJob adds the submitted members, without the body.
 func (s *Service) setJob(v *Job, job *core.Job) {
 	v.ID, v.LeaseForS, v.Tags = text(job.Identity()), job.LeaseFor.Seconds(), job.Tags
@@ -195,8 +225,10 @@ func (s *Service) setJob(v *Job, job *core.Job) {
 		v.After = append(v.After, seqName(seq))
 	}
 	v.Batch = s.batchName(job.Batch)
-	if job.RerunOf != 0 {
-		v.RerunOf = seqName(job.RerunOf)
+	rare := job.Rares()
+	v.Deadline = timeOf(rare.Deadline)
+	if rare.RerunOf != 0 {
+		v.RerunOf = seqName(rare.RerunOf)
 	}
 	v.Traceparent, v.Tracestate = tracecontext.Split(job.Trace)
 }

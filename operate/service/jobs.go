@@ -19,7 +19,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 	if info.Job != nil {
 		view.showBody(info.Job, maxShown)
 	}
-	if info.Job != nil && info.Job.RerunOf != 0 {
+	if info.Job != nil && info.Job.Rares().RerunOf != 0 {
 		if first, err := s.inspect(ctx, c, access.Read, view.RerunOf, false); err == nil && first.Job != nil {
 			view.RerunOf = text(first.Job.Identity())
 		}

@@ -153,7 +153,7 @@ func (s *Service) PutSchedule(
 		return Schedule{}, invalid("body.cron", "cron and every_s exclude each other: give one of them")
 	case change.Cron == "" && change.EveryS == 0:
 		return Schedule{}, invalid("body.cron", "one of cron and every_s is required")
-	case !change.Job.RunAt.IsZero() || !change.Job.ExpiresAt.IsZero() || !change.Job.StartBefore.IsZero():
+	case change.Job.hasTimes():
 		return Schedule{}, invalid("body.job", "a schedule's job has spans (delay_s, expires_in_s) in place of times")
 	}
 	if err := caller.may(access.Operate, change.Job.Queue); err != nil {

@@ -35,6 +35,8 @@ type Submission struct {
 	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"time at which it is removed in any state; default: never"`
 	ExpiresInS   *float64  `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now; 0: never, also if a policy says otherwise"`
 	StartBefore  time.Time `json:"start_before,omitzero" doc:"removed if no worker has leased it by then; default: never"`
+	Deadline     time.Time `json:"deadline,omitzero" doc:"time by which it should be done; the broker shows whether it is late, and does nothing else"`
+	DeadlineInS  float64   `json:"deadline_in_s,omitempty" doc:"in place of deadline: seconds from now"`
 	LeaseForS    *float64  `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: of the worker's protocol; 0: the same, also if a policy says otherwise"`
 	MaxFails     *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further attempt; default 25, for an ephemeral job 1"`
 	MaxAttempts  *uint32   `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit; 0: no limit, also if a policy says otherwise"`
@@ -55,6 +57,12 @@ type Submission struct {
 	Batch        string    `json:"batch,omitempty" doc:"its batch"`
 	Traceparent  string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: the context of the request; an invalid one is ignored"`
 	Tracestate   string    `json:"tracestate,omitempty" doc:"goes with traceparent"`
+}
+
+// hasTimes reports whether the submission names times, which a schedule's job can not have.
+func (sub *Submission) hasTimes() bool {
+	return slices.ContainsFunc([]time.Time{sub.RunAt, sub.ExpiresAt, sub.StartBefore, sub.Deadline},
+		func(at time.Time) bool { return !at.IsZero() })
 }
 
 // Defaults of a submission.
@@ -143,7 +151,7 @@ func (s *Service) jobOf(
 	job := &core.Job{
 		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority,
 		MaxAttempts: deref(sub.MaxAttempts),
-		Ephemeral:   sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore),
+		Ephemeral:   sub.Ephemeral, Tags: sub.Tags,
 		LeaseEnd: core.LeaseEndFail,
 		Cost:     sub.Cost,
 	}
@@ -218,7 +226,12 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 	if !sub.ExpiresAt.IsZero() && deref(sub.ExpiresInS) != 0 {
 		return invalid(at+"expires_in_s", "expires_at and expires_in_s exclude each other")
 	}
+	if !sub.Deadline.IsZero() && sub.DeadlineInS != 0 {
+		return invalid(at+"deadline_in_s", "deadline and deadline_in_s exclude each other")
+	}
 	job.ReadyAt, job.ExpiresAt = core.InstantOf(sub.RunAt), core.InstantOf(sub.ExpiresAt)
+	job.StartBefore = core.InstantOf(sub.StartBefore)
+	rare := core.RareFields{Deadline: core.InstantOf(sub.Deadline)}
 	for _, t := range []struct {
 		name string
 		s    float64
@@ -226,6 +239,7 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 	}{
 		{"delay_s", sub.DelayS, func(d time.Duration) { job.ReadyAt = now.Add(d) }},
 		{"expires_in_s", deref(sub.ExpiresInS), func(d time.Duration) { job.ExpiresAt = now.Add(d) }},
+		{"deadline_in_s", sub.DeadlineInS, func(d time.Duration) { rare.Deadline = now.Add(d) }},
 		{"lease_for_s", deref(sub.LeaseForS), func(d time.Duration) { job.LeaseFor = d }},
 		{"retain_for_s", deref(sub.RetainForS), func(d time.Duration) { job.RetainFor = d }},
 		{"dead_for_s", sub.DeadForS, func(d time.Duration) { job.DeadFor = d }},
@@ -239,6 +253,7 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 		}
 		t.set(d)
 	}
+	job.SetRares(rare)
 	if job.ReadyAt <= now {
 		job.ReadyAt = 0
 	}

@@ -77,9 +77,10 @@ func jobText(j *service.Job) string {
 		line("priority", fmt.Sprint(j.Priority))
 	}
 	line("created", local(j.CreatedAt))
-	line("due", local(j.RunAt))
 	line("ready", local(j.ReadyAt))
-	line("expires", local(j.ExpiresAt))
+	for _, t := range j.Terms() {
+		line(t.Name, strings.TrimSpace(local(t.At)+" "+t.Note))
+	}
 	line("leased", local(j.LeasedAt))
 	line("lease ends", local(j.LeaseUntil))
 	line("to stop", local(j.CancelAt))

@@ -31,6 +31,7 @@ type submission struct {
 	onBroken            string
 	after               []string
 	in, lease, expires  time.Duration
+	deadline            time.Duration
 	retain              time.Duration
 	priority            int
 	cost                uint32
@@ -69,6 +70,7 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish (0: as without a policy)")
 	f.DurationVar(&s.expires, "expires-in", 0,
 		"removed after this time, whatever its state (0: never, also if a policy says otherwise)")
+	f.DurationVar(&s.deadline, "deadline-in", 0, "it should be done within this time; the broker shows whether it is late")
 	f.DurationVar(&s.retain, "retain-for", 0,
 		"how long the ended job is kept, with its result and log (0: not at all, also if a policy says otherwise)")
 	return s
@@ -119,7 +121,9 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	if len(s.tags) > 0 {
 		j["tags"] = s.tags
 	}
-	for name, span := range map[string]time.Duration{"debounce_max_s": s.debounceMax, "unique_for_s": s.uniqueFor} {
+	for name, span := range map[string]time.Duration{
+		"debounce_max_s": s.debounceMax, "unique_for_s": s.uniqueFor, "deadline_in_s": s.deadline,
+	} {
 		if span > 0 {
 			j[name] = span.Seconds()
 		}

@@ -68,7 +68,7 @@ func lackedBy(format int, op core.Op) *record.Feature {
 	case *core.Move:
 		return lackedByChange(format, &op.Set)
 	case *core.Resubmit:
-		return record.LackedByJob(format, &core.Job{RerunOf: 1})
+		return record.LackedByJob(format, &core.Job{Rare: &core.RareFields{RerunOf: 1}})
 	case *core.Cancel:
 		if op.Running == core.RunningSignal {
 			return record.LackedByStatus(format, &record.Status{StopAfter: 1})

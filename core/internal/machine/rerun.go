@@ -82,15 +82,14 @@ func (m *Machine) resubmit(c *client, op *core.Resubmit) {
 // copyOf returns a copy of a job for a new submission.
 func (m *Machine) copyOf(e *table.Entry, old *core.Job) *core.Job {
 	j := *old
-	j.ID, j.Seq, j.RerunOf = "", 0, old.Seq
+	j.ID, j.Seq = "", 0
 	j.Queue, j.Type = m.queues[e.Queue].Name, m.table.TypeOf(e)
 	j.CreatedAt, j.ReadyAt, j.PriorFails, j.Failure = 0, 0, 0, nil
 	j.Parent, j.After, j.Batch, j.OnBroken = 0, nil, 0, core.BrokenWaits
 	j.Schedule, j.CallbackFor = "", 0
-	for _, at := range []*core.Instant{&j.ExpiresAt, &j.StartBefore, &j.UniqueUntil, &j.RetainUntil} {
-		if *at != 0 {
-			*at = m.table.Now.Add(max(at.Sub(old.CreatedAt), 1))
-		}
-	}
+	j.Later(func(at core.Instant) core.Instant { return m.table.Now.Add(max(at.Sub(old.CreatedAt), 1)) })
+	rare := j.Rares()
+	rare.RerunOf = old.Seq
+	j.SetRares(rare)
 	return &j
 }

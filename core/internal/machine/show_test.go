@@ -393,7 +393,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Type != i.Queue, "type=%s", i.Type)
 	if i.Job != nil {
 		add(i.Job.ID != "", "id=%s", i.Job.ID)
-		add(i.Job.RerunOf != 0, "rerun-of=%d", i.Job.RerunOf)
+		add(i.Job.Rares().RerunOf != 0, "rerun-of=%d", i.Job.Rares().RerunOf)
 		add(len(i.Job.Body) > 0, "body=%q", i.Job.Body)
 		add(len(i.Job.Tags) > 0, "tags=%s", strings.Join(i.Job.Tags, ","))
 		add(len(i.Job.Attributes) > 0, "attributes=%q", i.Job.Attributes)

@@ -150,7 +150,7 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job, first := new(core.Job), recordtest.FullJob()
 	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder = nil, "", 0, "", false
-	first.Tallies, first.Own, first.OnBroken, first.Cost, first.RerunOf, first.Failure = 0, 0, 0, 0, 0, nil
+	first.Tallies, first.Own, first.OnBroken, first.Cost, first.Rare, first.Failure = 0, 0, 0, 0, nil, nil
 	wantHex(t, "job", encodedJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 func TestDecodingInAScanDoesNotAllocate(t *testing.T) {
 	j := recordtest.FullJob()
 	j.ID, j.After, j.Tags = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil, nil // lists take memory
-	j.Failure = nil
+	j.Failure, j.Rare = nil, nil                                             // few jobs have them
 	b, known, room := encodedJob(nil, j, 0), record.NewInterner(), new([36]byte)
 	status, job := encodedStatus(nil, 77, recordtest.FullStatus()), new(core.Job)
 	st := &record.Status{Waiting: make([]uint64, 8), Unstored: make([]uint64, 8)}

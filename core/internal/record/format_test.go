@@ -49,7 +49,7 @@ func TestEveryFieldIsCarriedOrRefusedByEveryFormat(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"job.SeqOrder", "job.Tallies", "job.OnBroken", "job.Cost", "job.RerunOf", "job.Failure", "job.Own",
+		"job.SeqOrder", "job.Tallies", "job.OnBroken", "job.Cost", "job.Failure", "job.Own",
 		"job.wide priority",
 		"status.Tally", "status.Moved", "status.StopAfter", "status.LogChunks",
 	} {
@@ -57,7 +57,7 @@ func TestEveryFieldIsCarriedOrRefusedByEveryFormat(t *testing.T) {
 			t.Errorf("%s is refused by %d formats, want 3", name, refused[name])
 		}
 	}
-	if refused["status.LeaseUntil"] != 4 || refused["job.Priority"] != 0 {
+	if refused["status.LeaseUntil"] != 4 || refused["job.Rare"] != 4 || refused["job.Priority"] != 0 {
 		t.Errorf("refused: %v", refused)
 	}
 }

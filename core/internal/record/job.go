@@ -56,8 +56,9 @@ var jobTable = newTable[core.Job]([]row{
 	{name: "Tallies", format: 4, feature: featureTallies},
 	{name: "OnBroken", format: 4, feature: "on_broken", high: int64(core.BrokenDrops)},
 	{name: "Cost", format: 4, feature: "cost"},
-	{name: "RerunOf", format: 4, feature: "copies of finished jobs"},
+	{name: "Rare.RerunOf", format: 4, feature: "copies of finished jobs"},
 	{name: "Failure", format: 4, feature: "jobs submitted with their last failure"},
+	{name: "Rare.Deadline", format: 5, feature: "deadlines"},
 })
 
 // The fields by code.
@@ -73,7 +74,7 @@ const (
 	jobFirst = 7 // fields of every job, which code reads and writes
 )
 
-var jobRewritten = jobTable.bit("Rewritten")
+var jobRewritten, jobRare = jobTable.bit("Rewritten"), jobTable.within("Rare")
 
 // HasOwnBody reports whether the body of j is stored under a key of its own.
 func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
@@ -156,6 +157,7 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 		j.Type = known.intern(d.bytes())
 	}
 	if rest := f >> jobFirst << jobFirst; rest != 0 {
+		j.Rare = emptied[core.RareFields](nil, f&jobRare != 0)
 		d.table(jobTable, unsafe.Pointer(j), rest, seq)
 	}
 	if f&jobBody != 0 {

@@ -193,11 +193,10 @@ func (s *schedule) nextJob(now core.Instant) *core.Job {
 	if j.ID != "" {
 		j.ID += "-" + strconv.FormatUint(s.Runs+1, 10)
 	}
-	for _, at := range []*core.Instant{&j.ReadyAt, &j.ExpiresAt, &j.StartBefore, &j.UniqueUntil, &j.RetainUntil} {
-		if *at != 0 {
-			*at += now
-		}
+	if j.ReadyAt != 0 {
+		j.ReadyAt += now
 	}
+	j.Later(func(at core.Instant) core.Instant { return at + now })
 	return &j
 }
 

@@ -297,8 +297,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 				return err
 			}
 			i.Job.Body = []byte(p.bodies[len(p.bodies)-1].text) // as before the damage
-		case i != nil && i.Job != nil && i.Job.RerunOf != p.rerunOf:
-			return fmt.Errorf("job %d came back as a copy of %d, and is one of %d", seq, i.Job.RerunOf, p.rerunOf)
+		case i != nil && i.Job != nil && i.Job.Rares().RerunOf != p.rerunOf:
+			return fmt.Errorf("job %d came back as a copy of %d, and is one of %d", seq, i.Job.Rares().RerunOf, p.rerunOf)
 		case i != nil && (i.Job == nil || !may(p.bodies, string(i.Job.Body), committed) || i.Job.ID != p.id):
 			return fmt.Errorf("job %d came back changed: %+v, was %+v, commit %d", seq, i.Job, p.bodies, committed)
 		case i != nil && len(i.Job.Tags) > 0 && i.Job.Tags[0] != string(i.Job.Body):

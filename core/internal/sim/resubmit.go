@@ -71,7 +71,7 @@ func (w *world) copyOf(old *core.JobInfo) *core.Job {
 		Format: o.Format,
 		Own:    o.Own, MaxAttempts: o.MaxAttempts, MaxFails: o.MaxFails, Exhausted: o.Exhausted, LeaseFor: o.LeaseFor,
 		SeqOrder: o.SeqOrder,
-		Tallies:  o.Tallies, Unique: o.Unique, UniqueKey: o.UniqueKey, Cost: o.Cost, RerunOf: old.Seq,
+		Tallies:  o.Tallies, Unique: o.Unique, UniqueKey: o.UniqueKey, Cost: o.Cost, Rare: &core.RareFields{RerunOf: old.Seq},
 	}
 	if o.ExpiresAt != 0 {
 		j.ExpiresAt = now.Add(max(o.ExpiresAt.Sub(o.CreatedAt), 1))
@@ -87,7 +87,7 @@ func (w *world) copyOf(old *core.JobInfo) *core.Job {
 func (w *world) sameAs(want *core.Job, seq uint64, damaged bool) error {
 	i := w.look(seq)
 	if i == nil || i.Job == nil {
-		return fmt.Errorf("job %d was submitted again as %d, which is not there", want.RerunOf, seq)
+		return fmt.Errorf("job %d was submitted again as %d, which is not there", want.Rare.RerunOf, seq)
 	}
 	got := i.Job
 	if i.Queue != want.Queue || i.Type != want.Type || string(got.Body) != string(want.Body) && !damaged ||
@@ -97,10 +97,10 @@ func (w *world) sameAs(want *core.Job, seq uint64, damaged bool) error {
 		got.LeaseFor != want.LeaseFor ||
 		got.SeqOrder != want.SeqOrder || got.Tallies != want.Tallies || got.Unique != want.Unique ||
 		got.UniqueKey != want.UniqueKey ||
-		got.Cost != want.Cost || got.RerunOf != want.RerunOf || got.StartBefore != want.StartBefore || got.ID != "" ||
+		got.Cost != want.Cost || got.Rares() != want.Rares() || got.StartBefore != want.StartBefore || got.ID != "" ||
 		got.Parent != 0 || got.After != nil ||
 		got.Batch != 0 || got.Schedule != "" || got.CallbackFor != 0 || i.Fails != 0 {
-		return fmt.Errorf("job %d was submitted again as %+v of %+v, and should be %+v", want.RerunOf, got, i, want)
+		return fmt.Errorf("job %d was submitted again as %+v of %+v, and should be %+v", want.Rare.RerunOf, got, i, want)
 	}
 	if i.State.Unfinished() && i.ExpiresAt != want.ExpiresAt {
 		return fmt.Errorf("job %d expires at %d and not at %d", seq, i.ExpiresAt, want.ExpiresAt)

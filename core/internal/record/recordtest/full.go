@@ -20,7 +20,8 @@ func FullJob() *core.Job {
 		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
 		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s", Timeline: 11, Trace: "trace",
 		SeqOrder: true,
-		Tallies:  core.AllTallies, Own: core.JobFields, OnBroken: core.BrokenDrops, Cost: 20, RerunOf: 12,
+		Tallies:  core.AllTallies, Own: core.JobFields, OnBroken: core.BrokenDrops, Cost: 20,
+		Rare:    &core.RareFields{RerunOf: 12, Deadline: 1_790_000_000_000_042},
 		Failure: FullFailure(),
 	}
 }
