@@ -6,6 +6,7 @@ import (
 
 	"broker/core"
 	"broker/core/engine"
+	"broker/core/notify"
 )
 
 // BenchmarkJobLife is one job's submission, lease and completion in batches of 64, as a busy Gearman connection does
@@ -65,5 +66,38 @@ func BenchmarkNewQueue(b *testing.B) {
 				replies = e.Do(client, ops, replies[:0])
 			}
 		})
+	}
+}
+
+// BenchmarkLongQueue is the lease and the completion of a job of a queue that does not fit into the cache.
+func BenchmarkLongQueue(b *testing.B) {
+	e, err := engine.Open(engine.Options{Dir: b.TempDir(), Durability: engine.Relaxed, CacheBytes: 1 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = e.Shutdown() }() // the directory goes with the benchmark
+	woken := notify.NewSignal()
+	client := e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: woken.Set})
+	e.Do(client, []core.Op{&core.Register{Queue: "q"}}, nil)
+	var replies []core.Reply
+	for n := 0; n < b.N; n += 64 {
+		ops := make([]core.Op, 64)
+		for k := range ops {
+			ops[k] = &core.Submit{Job: &core.Job{Queue: "q", Body: make([]byte, 256), Origin: core.Gearman}}
+		}
+		replies = e.Do(client, ops, replies[:0])
+	}
+	e.Flush()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		replies = e.Do(client, []core.Op{&core.Lease{Pick: core.PickByPriority, Late: true}}, replies[:0])
+		for replies[0].Kind == core.Reading {
+			<-woken
+			if replies = e.Do(client, nil, replies[:0]); len(replies) == 0 {
+				replies = append(replies, core.Reply{Kind: core.Reading})
+			}
+		}
+		replies = e.Do(client, []core.Op{&core.Complete{Ref: core.Ref{Seq: replies[0].Seq}}}, replies[:0])
 	}
 }

@@ -51,6 +51,7 @@ type Engine struct {
 	disk      diskCheck
 	reclaimer reclaimer
 	readers   readers
+	ahead     readAhead
 	damage    damageReports
 }
 

@@ -61,6 +61,7 @@ func (e *Engine) readLoop() {
 		}
 		q.mu.Unlock()
 		e.deliver(&l)
+		e.refill(l.reply.Seq)
 	}
 }
 

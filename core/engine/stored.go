@@ -32,7 +32,9 @@ func (e *Engine) complete(id core.ClientID, r *core.Reply, w *machine.Work) {
 func (e *Engine) completeStored(id core.ClientID, r *core.Reply, w *machine.Work) (err error) {
 	switch w.Needs {
 	case machine.LeasedJob:
-		err = e.readLeased(r, w.Queue)
+		if err = e.readLeased(r, w.Queue); err == nil {
+			e.refill(r.Seq)
+		}
 	case machine.LeasedJobLater:
 		if !e.readLate(id, r, w.Queue) {
 			*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}

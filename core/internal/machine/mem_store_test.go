@@ -24,6 +24,9 @@ type memStore struct {
 
 	documents map[string][]byte
 
+	ahead []machine.Ahead // read, for Refill at a later operation
+	later int             // operations until then
+
 	check func(*record.CommitBatch) error // of every batch; nil: the newest format must carry it
 }
 
@@ -161,6 +164,7 @@ func (s *memStore) change(c *record.Change) (string, error) {
 
 // load gives a machine all that is stored.
 func (s *memStore) load(m *machine.Machine, now core.Instant) error {
+	s.ahead = nil
 	for _, name := range slices.Sorted(maps.Keys(s.meta)) {
 		if err := m.RestoreMeta(name, s.meta[name]); err != nil {
 			return err
@@ -177,6 +181,10 @@ func (s *memStore) load(m *machine.Machine, now core.Instant) error {
 
 // apply applies an operation, and supplies the data that it needs.
 func (s *memStore) apply(m *machine.Machine, now core.Instant, id core.ClientID, op core.Op) {
+	if s.later--; s.later <= 0 && s.ahead != nil {
+		m.Refill(s.ahead)
+		s.ahead = nil
+	}
 	for m.Apply(now, id, []core.Op{op}) == 0 {
 		wants := m.Wanted(id)
 		for _, seq := range wants.Jobs {
@@ -198,7 +206,22 @@ func (s *memStore) take(m *machine.Machine, id core.ClientID) ([]core.Reply, map
 	for _, w := range m.Work(id) {
 		needs[w.Reply] = w
 	}
-	return m.Take(id, nil), needs
+	replies := m.Take(id, nil)
+	for k, w := range needs {
+		if w.Needs == machine.LeasedJob && s.ahead == nil {
+			s.readAhead(m, replies[k].Seq)
+		}
+	}
+	return replies, needs
+}
+
+// readAhead reads the jobs near a leased one, which the machine gets a few operations later.
+func (s *memStore) readAhead(m *machine.Machine, seq uint64) {
+	s.ahead, s.later = m.Ahead(max(seq, machine.AheadJobs/2)-machine.AheadJobs/2), int(seq%5)
+	for k := range s.ahead {
+		j := *s.jobs[s.ahead[k].Seq].Job
+		s.ahead[k].Job = &j
+	}
 }
 
 // complete adds the data from the store to a reply, as the engine does. A reply without work is complete.

@@ -195,9 +195,15 @@ func (t *Table) dropPayload(h uint32) {
 	}
 }
 
+// CacheRoom is how many bytes of payloads the cache still takes; negative if it is more than full.
+func (t *Table) CacheRoom() int { return t.opts.CacheBytes - t.cached }
+
+// LeastPayload is the approximate memory of a payload without a body.
+const LeastPayload = 512
+
 // PayloadBytes is the approximate memory of a payload.
 func PayloadBytes(j *core.Job) int {
-	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After) + len(j.Trace)
+	n := LeastPayload + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After) + len(j.Trace)
 	for _, tag := range j.Tags {
 		n += 16 + len(tag)
 	}
