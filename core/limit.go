@@ -1,10 +1,38 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
+
+// Limit bounds the leases of the jobs that it selects. Jobs beyond the limit wait; other jobs are leased before them.
+// Each job counts with its Cost, in every limit that selects it.
+type Limit struct {
+	// Name identifies a shared limit: one for several queues and types together. A limit of one queue has no name: its
+	// selector identifies it.
+	Name string
+
+	Selector
+	Throttle // of a shared limit: Leased, Rate and Burst; zero, with Of: this type or key has no limit
+
+	// set by the configuration file at each start, not stored; only operations with FromConfig change it
+	FromConfig bool
+}
+
+// Selector selects the jobs of a limit. A shared limit selects all jobs of its queues, and all jobs of its types in any
+// queue. A limit without a name selects all jobs of its only queue (ScopeQueue), or those of one type or key in it.
+type Selector struct {
+	Queues []string
+	Types  []string // of a shared limit
+
+	// Of is the type or key, for ScopeType and ScopeKey. Without it, the limit applies separately to each type or key
+	// that has no limit of its own.
+	Scope LimitScope
+	Of    string
+}
 
 // LimitScope says which jobs of a queue a limit applies to. On disk; never renumbered.
 type LimitScope uint8
@@ -16,19 +44,75 @@ const (
 	ScopeKey
 )
 
-// QueueLimit bounds the leases of a queue, of each type in it, or of each key in it. Jobs beyond the limit wait; other
-// jobs of the queue are leased before them.
-type QueueLimit struct {
+// InQueue returns the selector of a limit of one queue.
+func InQueue(queue string, scope LimitScope, of string) Selector {
+	return Selector{Queues: []string{queue}, Scope: scope, Of: of}
+}
+
+// LimitID identifies a limit: by the Name of a shared limit, otherwise by queue, scope, and type or key.
+type LimitID struct {
+	Name  string
 	Queue string
 	Scope LimitScope
+	Of    string
+}
 
-	// Name is the type or key that is limited, for ScopeType and ScopeKey. A limit without a Name applies separately to
-	// each type or key that has no limit of its own.
-	Name string
+// ID identifies the limit, which must be valid.
+func (l *Limit) ID() LimitID {
+	if l.IsShared() {
+		return LimitID{Name: l.Name}
+	}
+	return LimitID{Queue: l.Queues[0], Scope: l.Scope, Of: l.Of}
+}
 
-	Throttle // zero, with a Name: this type or key has no limit
-	// set by the configuration file at each start, not stored; only operations with FromConfig change it
-	FromConfig bool
+// IsShared reports whether the limit is one for several queues and types.
+func (l *Limit) IsShared() bool { return l.Name != "" }
+
+// Compare orders limits by name, queue, scope, and type or key.
+func (id LimitID) Compare(to LimitID) int {
+	return cmp.Or(cmp.Compare(id.Name, to.Name), cmp.Compare(id.Queue, to.Queue), cmp.Compare(id.Scope, to.Scope),
+		cmp.Compare(id.Of, to.Of))
+}
+
+// Check returns why a limit is not valid, as an ErrInvalid.
+func (l *Limit) Check() error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrInvalid, what) }
+	unusable := func(name string) bool { return name == "" || len(name) > MaxQueueName }
+	names := len(l.Queues) + len(l.Types)
+	if l.IsShared() {
+		switch {
+		case unusable(l.Name) || slices.ContainsFunc(l.Queues, unusable) || slices.ContainsFunc(l.Types, unusable):
+			return wrong("a shared limit, its queues and its types need names; names are bounded")
+		case names == 0 || names > MaxShared:
+			return wrong("a shared limit has between 1 and 1,000 queues and types")
+		case l.Scope != ScopeQueue || l.Of != "" || l.FromConfig:
+			return wrong("a shared limit has no scope, and does not come from the configuration")
+		case l.LeasedPerWorker != 0 || l.SlotFor != 0:
+			return wrong("a shared limit has no limit for each worker and no time of slots")
+		case l.Leased == 0 && l.Rate == 0:
+			return wrong("it limits nothing")
+		}
+	} else {
+		switch {
+		case names != 1 || len(l.Queues) != 1 || unusable(l.Queues[0]) || len(l.Of) > MaxIDBytes:
+			return wrong("a limit needs the name of a queue; names are bounded")
+		case l.Scope > ScopeKey:
+			return wrong("unknown scope")
+		case l.Scope == ScopeQueue && l.Of != "":
+			return wrong("a limit of the whole queue has no name")
+		case l.Throttle == (Throttle{}) && l.Of == "":
+			return wrong("it limits nothing")
+		}
+	}
+	switch bad := l.Rate != 0 && !(l.Rate >= MinRate && l.Rate <= MaxRate) || l.Burst > 0 && l.Rate == 0; {
+	case bad && l.IsShared():
+		return wrong("a rate is between one a day and a million a second, and a burst needs a rate")
+	case bad || l.SlotFor < 0:
+		return wrong(
+			"a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative",
+		)
+	}
+	return nil
 }
 
 // KeyKind says where the keys of jobs come from. On disk; never renumbered.
@@ -63,7 +147,7 @@ type Sharing struct {
 	// Fair.
 	Ordered bool
 
-	FromConfig bool // as in QueueLimit
+	FromConfig bool // as in Limit
 }
 
 // Check returns why a sharing is not valid, as an ErrInvalid.
@@ -91,26 +175,27 @@ func (s *Sharing) Check() error {
 	return nil
 }
 
-// PutLimit sets a limit of a queue. Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (the queue
-// has MaxLimits), or ErrConfigured (the limit is the configuration's, and FromConfig is not set). With KeyUnique, jobs
-// that already waited before the first limit on keys was set, and whose payload is not in memory, have the empty key
-// until the next start.
+// PutLimit sets a limit; the current use of a limit that it replaces still counts. Reply: Accepted, or Failed with
+// ErrInvalid (the text says why), ErrFull (the queue has MaxLimits, or there are MaxSharedLimits), or ErrConfigured
+// (the limit is the configuration's, and FromConfig is not set). With KeyUnique, jobs that already waited before the
+// first limit on keys was set, and whose payload is not in memory, have the empty key until the next start.
 //
 // If the queue has many jobs, they are sorted by type and key in the background, which takes about two seconds for a
-// million jobs. Until that is done, the queue hands out no job, so that no limit is exceeded.
+// million jobs. Until that is done, the queue hands out no job, so that no limit is exceeded. For a shared limit whose
+// queues or types have changed, no job under any shared limit is handed out until then. Jobs of a type that no shared
+// limit had before are looked for in steps: a queue with such jobs hands them out without the limit until it is found,
+// and their leases count from then on.
 type PutLimit struct {
 	changing
 	Tag   uint64
-	Limit QueueLimit
+	Limit Limit
 }
 
-// RemoveLimit removes a limit of a queue. Reply: Accepted, or Failed with ErrNoLimit, or ErrConfigured.
+// RemoveLimit removes a limit. Reply: Accepted, or Failed with ErrNoLimit, or ErrConfigured.
 type RemoveLimit struct {
 	changing
 	Tag        uint64
-	Queue      string
-	Scope      LimitScope
-	Name       string
+	ID         LimitID
 	FromConfig bool
 }
 
@@ -122,28 +207,30 @@ type ShareQueue struct {
 	Sharing Sharing
 }
 
-// ListLimits lists the limits and the sharing of queues in byte order of their names: of Queue, or of the first Limit
-// (zero: all) queues after After. With a Queue, the use of each limit is listed too. Reply: Answered with Limits and
-// Sharings.
+// ListLimits lists limits: the shared limit called Name, with its use; the limits of Queue, with their use; or all:
+// first the shared ones in byte order of their names, with counts of their use, then the limits and the sharing of
+// queues in byte order of their names, of the first Limit (zero: all) queues after After. Pages after the first have no
+// shared limits. Reply: Answered with Limits and Sharings.
 type ListLimits struct {
 	reading
 	Tag   uint64
+	Name  string
 	Queue string
 	After string
 	Limit int
 }
 
-// LimitInfo is a limit and, if ListLimits names one queue, its current use.
+// LimitInfo is a limit and, if ListLimits returns it, its current use.
 type LimitInfo struct {
-	QueueLimit
+	Limit
 	// by name; with more than MaxLimitUses types or keys, those with the most slots taken, then with the most ready
-	// jobs
+	// jobs; one of a shared limit, with Slots only if it was asked for by name
 	Uses []LimitUse
 }
 
-// LimitUse is the current use of the limit of one queue, type or key.
+// LimitUse is the current use of a limit, or of its part for one type or key.
 type LimitUse struct {
-	Name   string    // type or key; empty for ScopeQueue
+	Name   string    // type or key; empty for ScopeQueue and of a shared limit
 	Taken  uint32    // slots
 	Ready  int       // jobs that could be leased if there were no limits
 	NextAt Instant   // when the rate allows the next lease; zero: now
@@ -160,12 +247,15 @@ type SlotUse struct {
 
 // Bounds of limits.
 const (
-	MaxLimits    = 1_000             // limits of one queue, and weights of its keys
-	MaxRate      = 1_000_000         // leases a second
-	MinRate      = 1.0 / (24 * 3600) // one a day
-	MaxWeight    = 1_000
-	MaxSlotUses  = 1_000
-	MaxLimitUses = 1_000
+	MaxLimits       = 1_000 // limits of one queue, and weights of its keys
+	MaxSharedLimits = 1_000
+	MaxShared       = 1_000             // queues and types of one shared limit
+	MaxCost         = 1_000_000         // the largest Job.Cost
+	MaxRate         = 1_000_000         // leases a second
+	MinRate         = 1.0 / (24 * 3600) // one a day
+	MaxWeight       = 1_000
+	MaxSlotUses     = 1_000
+	MaxLimitUses    = 1_000
 )
 
 // Throttle is what a limit allows. Zero is no limit.
@@ -191,60 +281,3 @@ func (o *PutLimit) TagOf() uint64    { return o.Tag }
 func (o *RemoveLimit) TagOf() uint64 { return o.Tag }
 func (o *ShareQueue) TagOf() uint64  { return o.Tag }
 func (o *ListLimits) TagOf() uint64  { return o.Tag }
-
-// SharedLimit bounds the leases of several queues and types together: all jobs of its queues, and all jobs of its types
-// in any queue. Each job counts once, with its Cost. Limits of single queues hold too.
-type SharedLimit struct {
-	Name   string
-	Queues []string
-	Types  []string
-
-	Throttle // Leased, Rate and Burst
-}
-
-// Bounds of shared limits.
-const (
-	MaxSharedLimits = 1_000
-	MaxShared       = 1_000 // queues and types of one shared limit
-)
-
-// MaxCost is the largest Job.Cost.
-const MaxCost = 1_000_000
-
-// PutSharedLimit sets a shared limit. If a limit of the same name exists, its current use still counts. Reply:
-// Accepted, or Failed with ErrInvalid (the text says why) or ErrFull (there are MaxSharedLimits). If the shared
-// limits of queues change by this, their jobs are sorted as after PutLimit; until that is done, no job under a shared
-// limit is handed out. Jobs of a type that no shared limit had before are looked for in steps: a queue with such jobs
-// hands them out without the limit until it is found, and their leases count from then on.
-type PutSharedLimit struct {
-	changing
-	Tag   uint64
-	Limit SharedLimit
-}
-
-// RemoveSharedLimit removes a shared limit. Reply: Accepted, or Failed with ErrNoLimit.
-type RemoveSharedLimit struct {
-	changing
-	Tag  uint64
-	Name string
-}
-
-// ListSharedLimits lists the shared limits in byte order of their names: the limit called Name with its current use, or
-// all limits. Reply: Answered with SharedLimits.
-type ListSharedLimits struct {
-	reading
-	Tag  uint64
-	Name string
-}
-
-// SharedLimitInfo is a shared limit and its current use.
-type SharedLimitInfo struct {
-	SharedLimit
-	Use LimitUse // without a Name; Slots only where one limit is listed
-}
-
-// The TagOf methods.
-
-func (o *PutSharedLimit) TagOf() uint64    { return o.Tag }
-func (o *RemoveSharedLimit) TagOf() uint64 { return o.Tag }
-func (o *ListSharedLimits) TagOf() uint64  { return o.Tag }

@@ -87,8 +87,6 @@ type Answer struct {
 	Limits   []LimitInfo // ListLimits
 	Sharings []Sharing   // ListLimits
 
-	SharedLimits []SharedLimitInfo // ListSharedLimits
-
 	Policies []PolicyInfo // ListPolicies
 
 	NextCursor string // Find: start of the next page; empty on the last page

@@ -11,9 +11,7 @@ type Wait struct {
 
 // LimitReached is a limit that does not allow the lease of a job now.
 type LimitReached struct {
-	Shared bool       // Name is the name of a shared limit
-	Scope  LimitScope // of a limit of the job's queue
-	Name   string     // type or key of the job; empty for ScopeQueue
+	ID LimitID // with the type or key of the job
 	Throttle
 	Taken  uint32  // slots
 	NextAt Instant // when the rate allows the lease; zero: the slots are taken

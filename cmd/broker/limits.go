@@ -11,36 +11,30 @@ import (
 	"broker/core"
 )
 
-// limitName identifies a limit of the configuration.
-type limitName struct {
-	queue string
-	scope core.LimitScope
-	name  string
-}
-
 // limitsOf are the limits in the settings.
-func limitsOf(c *config.Config) map[limitName]core.QueueLimit {
-	all := make(map[limitName]core.QueueLimit)
-	add := func(name limitName, t config.Throttle) {
-		if name.name == config.Each {
-			name.name = ""
+func limitsOf(c *config.Config) map[core.LimitID]core.Limit {
+	all := make(map[core.LimitID]core.Limit)
+	add := func(queue string, scope core.LimitScope, of string, t config.Throttle) {
+		if of == config.Each {
+			of = ""
 		}
-		all[name] = core.QueueLimit{
-			Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true,
+		l := core.Limit{
+			Selector: core.InQueue(queue, scope, of), FromConfig: true,
 			Throttle: core.Throttle{
 				Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout, Rate: t.Rate,
 				Burst: uint32(t.Burst),
 			},
 		}
+		all[l.ID()] = l
 	}
 	for queue, t := range c.Throttles {
-		add(limitName{queue: queue}, t)
+		add(queue, core.ScopeQueue, "", t)
 	}
 	for _, l := range c.QueueLimits {
 		if l.Type != "" {
-			add(limitName{l.Queue, core.ScopeType, l.Type}, l.Throttle)
+			add(l.Queue, core.ScopeType, l.Type, l.Throttle)
 		} else {
-			add(limitName{l.Queue, core.ScopeKey, l.Key}, l.Throttle)
+			add(l.Queue, core.ScopeKey, l.Key, l.Throttle)
 		}
 	}
 	return all
@@ -77,14 +71,13 @@ func (t *term) applyLimits(old, fresh *config.Config) {
 		t.log.Info().Str("queue", queue).Msg(done)
 	}
 	before, after := limitsOf(old), limitsOf(fresh)
-	for _, name := range keysOf(before, after, limitName.compare) {
-		l, wanted := after[name]
-		switch had, known := before[name]; {
+	for _, id := range keysOf(before, after, core.LimitID.Compare) {
+		l, wanted := after[id]
+		switch had, known := before[id]; {
 		case !wanted:
-			set(name.queue, "limit removed",
-				&core.RemoveLimit{Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true})
-		case !known || had != l:
-			set(name.queue, "limit set", &core.PutLimit{Limit: l})
+			set(id.Queue, "limit removed", &core.RemoveLimit{ID: id, FromConfig: true})
+		case !known || had.Throttle != l.Throttle:
+			set(id.Queue, "limit set", &core.PutLimit{Limit: l})
 		}
 	}
 	was, is := sharingsOf(old), sharingsOf(fresh)
@@ -104,8 +97,4 @@ func keysOf[K comparable, V any](a, b map[K]V, compare func(K, K) int) []K {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.SortFunc(keys, compare)
 	return slices.Compact(keys)
-}
-
-func (n limitName) compare(to limitName) int {
-	return cmp.Or(cmp.Compare(n.queue, to.queue), cmp.Compare(n.scope, to.scope), cmp.Compare(n.name, to.name))
 }

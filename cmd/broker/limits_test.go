@@ -31,7 +31,8 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 		var got []string
 		for _, l := range a.Limits {
 			got = append(got,
-				fmt.Sprintf("%s/%d/%s %d %v %d %v", l.Queue, l.Scope, l.Name, l.Leased, l.Rate, l.Burst, l.FromConfig))
+				fmt.Sprintf("%s/%d/%s %d %v %d %v", l.Queues[0], l.Scope, l.Of, l.Leased, l.Rate, l.Burst,
+					l.FromConfig))
 		}
 		for _, s := range a.Sharings {
 			got = append(got, fmt.Sprintf("%s %v %v %v %v%s", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig,
@@ -42,7 +43,9 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 		}
 	}
 	core.DoOnce(e, core.Internal,
-		&core.PutLimit{Limit: core.QueueLimit{Queue: "other", Throttle: core.Throttle{Leased: 9}}})
+		&core.PutLimit{Limit: core.Limit{
+			Selector: core.InQueue("other", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 9},
+		}})
 	first := &config.Config{
 		Throttles: map[string]config.Throttle{"q": {Concurrency: 2, Rate: 0.5, Burst: 3}},
 		QueueLimits: []config.QueueLimit{

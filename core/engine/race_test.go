@@ -207,7 +207,9 @@ func (c *crowd) administrate() {
 		q := fmt.Sprint("q", n%3)
 		c.Do(m.id, []core.Op{
 			&core.PauseQueue{Queue: q, Paused: true}, &core.ListJobs{Limit: 20}, &core.ListQueues{}, &core.ReadStats{},
-			&core.PutLimit{Limit: core.QueueLimit{Queue: q, Throttle: core.Throttle{Leased: uint32(n%4 + 1)}}},
+			&core.PutLimit{Limit: core.Limit{
+				Selector: core.InQueue(q, core.ScopeQueue, ""), Throttle: core.Throttle{Leased: uint32(n%4 + 1)},
+			}},
 			&core.PauseQueue{Queue: q},
 		}, nil)
 		timer := time.NewTimer(time.Millisecond)
@@ -216,5 +218,5 @@ func (c *crowd) administrate() {
 		case <-c.done:
 		}
 	}
-	c.Do(m.id, []core.Op{&core.RemoveLimit{Queue: "q0"}}, nil)
+	c.Do(m.id, []core.Op{&core.RemoveLimit{ID: core.LimitID{Queue: "q0"}}}, nil)
 }

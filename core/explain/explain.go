@@ -49,7 +49,7 @@ type Options struct {
 	Jobs []string // ids or numbers
 
 	// The limits in the present settings. The archive has only those that operations have set.
-	Limits   []core.QueueLimit
+	Limits   []core.Limit
 	Sharings []core.Sharing
 }
 

@@ -29,7 +29,7 @@ type history struct {
 	dir  string
 	seqs map[string]uint64 // by id
 
-	limits []core.QueueLimit // in the present settings
+	limits []core.Limit // in the present settings
 }
 
 func newHistory(t *testing.T) *history {
@@ -145,7 +145,9 @@ func TestExplainSaysWhoRanFirstAndWhy(t *testing.T) {
 func TestExplainFollowsFailuresLimitsAndDependencies(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.do(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1}}})
+	h.do(&core.PutLimit{Limit: core.Limit{
+		Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1},
+	}})
 	h.submit("first", "q", nil)
 	h.submit("second", "q", func(j *core.Job) { j.After = []uint64{h.seqs["first"]} })
 	h.lease("w1", "q")
@@ -166,8 +168,8 @@ func TestExplainFollowsFailuresLimitsAndDependencies(t *testing.T) {
 func TestExplainNamesLimitsAcrossQueues(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.do(&core.PutSharedLimit{Limit: core.SharedLimit{
-		Name: "api", Queues: []string{"mail", "sync"}, Types: []string{"Call"},
+	h.do(&core.PutLimit{Limit: core.Limit{
+		Name: "api", Selector: core.Selector{Queues: []string{"mail", "sync"}, Types: []string{"Call"}},
 		Throttle: core.Throttle{Leased: 3, Rate: 10},
 	}})
 	h.submit("small", "mail", nil)
@@ -179,7 +181,7 @@ func TestExplainNamesLimitsAcrossQueues(t *testing.T) {
 	}
 	h.do(&core.Complete{Ref: core.Ref{Seq: h.seqs["large"]}, Authority: core.ByLeased})
 	h.lease("w1", "other")
-	h.do(&core.RemoveSharedLimit{Name: "api"})
+	h.do(&core.RemoveLimit{ID: core.LimitID{Name: "api"}})
 	h.submit("late", "mail", nil)
 	want(t, "shared", h.explain("small", "large", "by-type", "free", "late"))
 }
@@ -192,7 +194,7 @@ func TestExplainNamesWhatKeptAJobBack(t *testing.T) {
 	}
 	byTenant := core.JobKey{Kind: core.KeyTag, Tag: "tenant"}
 	of := func(scope core.LimitScope, to core.Throttle) core.Op {
-		return &core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: scope, Throttle: to}}
+		return &core.PutLimit{Limit: core.Limit{Selector: core.InQueue("q", scope, ""), Throttle: to}}
 	}
 	for name, c := range map[string]struct {
 		set   []core.Op
@@ -223,8 +225,8 @@ func TestExplainNamesWhatKeptAJobBack(t *testing.T) {
 			true, "keys take turns: it was the turn of the key bolt, and not of the key acme",
 		},
 		"shared limit": {
-			[]core.Op{&core.PutSharedLimit{Limit: core.SharedLimit{
-				Name: "api", Types: []string{"Mail"}, Throttle: core.Throttle{Leased: 1},
+			[]core.Op{&core.PutLimit{Limit: core.Limit{
+				Name: "api", Selector: core.Selector{Types: []string{"Mail"}}, Throttle: core.Throttle{Leased: 1},
 			}}},
 			true, "the shared limit api, at most 1 leased, was reached: 1 were taken",
 		},
@@ -264,9 +266,9 @@ func TestExplainNamesLimitsOfTheSettings(t *testing.T) {
 	h := newHistory(t)
 	h.submit("one", "mail", nil)
 	h.submit("two", "other", nil)
-	h.limits = []core.QueueLimit{
-		{Queue: "mail", Throttle: core.Throttle{Leased: 3}},
-		{Queue: "mail", Scope: core.ScopeType, Name: "Call", Throttle: core.Throttle{Rate: 2}},
+	h.limits = []core.Limit{
+		{Selector: core.InQueue("mail", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 3}},
+		{Selector: core.InQueue("mail", core.ScopeType, "Call"), Throttle: core.Throttle{Rate: 2}},
 	}
 	const line = "    limits of the queue in the present settings: 2 leases a second (type Call); at most 3 leased\n"
 	if text := h.explain("one", "two"); strings.Count(text, line) != 1 {

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 
 // rules are what decides about the order of a queue's jobs, besides priority and age.
 type rules struct {
-	limits  []core.QueueLimit
+	limits  []core.Limit
 	sharing core.Sharing
 }
 
@@ -31,12 +30,13 @@ func (w *world) limitsOf(x *job) (why []string) {
 }
 
 // setSettings takes the limits and orders that a settings file sets. They are not in the archive.
-func (w *world) setSettings(limits []core.QueueLimit, sharings []core.Sharing) {
+func (w *world) setSettings(limits []core.Limit, sharings []core.Sharing) {
 	w.settings = make(map[string]rules)
-	for _, l := range limits {
-		p := w.settings[l.Queue]
-		p.limits = append(p.limits, l)
-		w.settings[l.Queue] = p
+	for i := range limits {
+		queue := limits[i].Queues[0]
+		p := w.settings[queue]
+		p.limits = append(p.limits, limits[i])
+		w.settings[queue] = p
 	}
 	for _, s := range sharings {
 		p := w.settings[s.Queue]
@@ -46,31 +46,12 @@ func (w *world) setSettings(limits []core.QueueLimit, sharings []core.Sharing) {
 }
 
 // storedRules returns the limits and the sharing of a queue that operations have set.
-func (w *world) storedRules(queue string) (p rules) {
-	var k struct {
-		Limits []struct {
-			Scope     core.LimitScope `json:"scope"`
-			Name      []byte          `json:"name"`
-			Leased    uint32          `json:"leased"`
-			PerWorker uint32          `json:"per_worker"`
-			Rate      float64         `json:"rate"`
-		} `json:"limits"`
-		Key     core.KeyKind `json:"key"`
-		Tag     string       `json:"tag"`
-		Fair    bool         `json:"fair"`
-		Ordered bool         `json:"ordered"`
-	}
-	if json.Unmarshal(w.meta[limit.RulesPrefix+queue], &k) != nil {
+func (w *world) storedRules(queue string) rules {
+	k, err := limit.Decode(limit.RulesPrefix+queue, w.meta[limit.RulesPrefix+queue])
+	if err != nil {
 		return rules{} // nothing is set
 	}
-	p.sharing = core.Sharing{Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Ordered: k.Ordered}
-	for _, l := range k.Limits {
-		p.limits = append(p.limits, core.QueueLimit{
-			Scope: l.Scope, Name: string(l.Name),
-			Throttle: core.Throttle{Leased: l.Leased, LeasedPerWorker: l.PerWorker, Rate: l.Rate},
-		})
-	}
-	return p
+	return rules{limits: k.Limits, sharing: k.Sharing}
 }
 
 // texts describes limits and the order.
@@ -84,7 +65,7 @@ func (p *rules) texts() (all []string) {
 }
 
 // limitText describes a limit; empty: it limits nothing.
-func limitText(l *core.QueueLimit) string {
+func limitText(l *core.Limit) string {
 	var parts []string
 	if l.Leased > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d leased", l.Leased))
@@ -98,12 +79,12 @@ func limitText(l *core.QueueLimit) string {
 	text := strings.Join(parts, ", ")
 	switch {
 	case text == "":
-	case l.Scope == core.ScopeType && l.Name != "":
-		text += fmt.Sprintf(" (type %s)", l.Name)
+	case l.Scope == core.ScopeType && l.Of != "":
+		text += fmt.Sprintf(" (type %s)", l.Of)
 	case l.Scope == core.ScopeType:
 		text += " (of each type)"
-	case l.Scope == core.ScopeKey && l.Name != "":
-		text += fmt.Sprintf(" (key %s)", l.Name)
+	case l.Scope == core.ScopeKey && l.Of != "":
+		text += fmt.Sprintf(" (key %s)", l.Of)
 	case l.Scope == core.ScopeKey:
 		text += " (of each key)"
 	}

@@ -33,9 +33,9 @@ func (w *world) passedBecause(x, o *job) string {
 		return fmt.Sprintf("the queue runs the jobs of the key %s in order, and job %s comes first", key, first.id)
 	}
 	for _, l := range w.shared {
-		if taken := w.taken(l, o); l.leased > 0 && l.has(x) && taken+uint64(max(1, x.cost)) > uint64(l.leased) {
-			return fmt.Sprintf("the shared limit %s, at most %d leased, was reached: %d were taken", cut(l.name), l.leased,
-				taken)
+		if taken := w.taken(l, o); l.Leased > 0 && l.has(x) && taken+uint64(max(1, x.cost)) > uint64(l.Leased) {
+			return fmt.Sprintf("the shared limit %s, at most %d leased, was reached: %d were taken", cut(l.Name),
+				l.Leased, taken)
 		}
 	}
 	for i := range p.limits {
@@ -61,8 +61,8 @@ func (w *world) passedBecause(x, o *job) string {
 		}
 	}
 	for _, l := range w.shared {
-		if l.rate > 0 && l.has(x) {
-			return fmt.Sprintf("the rate of the shared limit %s may have kept it back", cut(l.name))
+		if l.Rate > 0 && l.has(x) {
+			return fmt.Sprintf("the rate of the shared limit %s may have kept it back", cut(l.Name))
 		}
 	}
 	return "no limit and no turn kept it back: the worker chose the other job by its id"
@@ -77,7 +77,7 @@ func keyName(key string) string {
 
 // applies reports whether a limit is for a job with a key. A limit for each type or key does not apply if the type or
 // key has a limit of its own.
-func (p *rules) applies(l *core.QueueLimit, x *job, key string) bool {
+func (p *rules) applies(l *core.Limit, x *job, key string) bool {
 	name := ""
 	switch l.Scope {
 	case core.ScopeQueue:
@@ -87,11 +87,11 @@ func (p *rules) applies(l *core.QueueLimit, x *job, key string) bool {
 	case core.ScopeKey:
 		name = key
 	}
-	if l.Name != "" {
-		return l.Name == name
+	if l.Of != "" {
+		return l.Of == name
 	}
 	for i := range p.limits {
-		if o := &p.limits[i]; o.Scope == l.Scope && o.Name == name && name != "" {
+		if o := &p.limits[i]; o.Scope == l.Scope && o.Of == name && name != "" {
 			return false
 		}
 	}
@@ -100,7 +100,7 @@ func (p *rules) applies(l *core.QueueLimit, x *job, key string) bool {
 
 // takenOf returns the cost of the leased jobs that a limit counts together with x, except the job but, and of those
 // that the worker of but has.
-func (w *world) takenOf(p *rules, l *core.QueueLimit, x, but *job) (all, byWorker uint64) {
+func (w *world) takenOf(p *rules, l *core.Limit, x, but *job) (all, byWorker uint64) {
 	for _, o := range w.jobs {
 		same := l.Scope == core.ScopeQueue || l.Scope == core.ScopeType && o.typ == x.typ ||
 			l.Scope == core.ScopeKey && p.keyOf(o) == p.keyOf(x)

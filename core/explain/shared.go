@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,32 +11,28 @@ import (
 
 // shared is a limit of several queues and types together.
 type shared struct {
-	name   string
+	core.Limit
 	queues map[string]bool
 	types  map[string]bool
-	leased uint32
-	rate   float64
 }
 
 // setShared applies the metadata of a shared limit.
 func (w *world) setShared(m core.MetaEntry) {
 	name := strings.Clone(strings.TrimPrefix(m.Name, limit.SharedPrefix))
 	delete(w.shared, name)
-	var k struct {
-		Queues [][]byte `json:"queues"`
-		Types  [][]byte `json:"types"`
-		Leased uint32   `json:"leased"`
-		Rate   float64  `json:"rate"`
-	}
-	if m.Value == nil || json.Unmarshal(m.Value, &k) != nil {
+	if m.Value == nil {
 		return
 	}
-	l := &shared{name: name, queues: map[string]bool{}, types: map[string]bool{}, leased: k.Leased, rate: k.Rate}
-	for _, queue := range k.Queues {
-		l.queues[string(queue)] = true
+	k, err := limit.Decode(limit.SharedPrefix+name, m.Value)
+	if err != nil {
+		return
 	}
-	for _, typ := range k.Types {
-		l.types[string(typ)] = true
+	l := &shared{Limit: k.Limits[0], queues: map[string]bool{}, types: map[string]bool{}}
+	for _, queue := range l.Queues {
+		l.queues[queue] = true
+	}
+	for _, typ := range l.Types {
+		l.types[typ] = true
 	}
 	w.shared[name] = l
 }
@@ -51,13 +46,13 @@ func (w *world) sharedLimits(x *job) (why []string) {
 			continue
 		}
 		var parts []string
-		if l.leased > 0 {
-			parts = append(parts, fmt.Sprintf("at most %d leased, %d taken by others", l.leased, w.taken(l, x)))
+		if l.Leased > 0 {
+			parts = append(parts, fmt.Sprintf("at most %d leased, %d taken by others", l.Leased, w.taken(l, x)))
 		}
-		if l.rate > 0 {
-			parts = append(parts, fmt.Sprintf("%g leases a second", l.rate))
+		if l.Rate > 0 {
+			parts = append(parts, fmt.Sprintf("%g leases a second", l.Rate))
 		}
-		text := fmt.Sprintf("limit %s across queues: %s", cut(l.name), strings.Join(parts, ", "))
+		text := fmt.Sprintf("limit %s across queues: %s", cut(l.Name), strings.Join(parts, ", "))
 		if x.cost > 1 {
 			text += fmt.Sprintf("; the job costs %d", x.cost)
 		}

@@ -20,7 +20,9 @@ var contents = []struct {
 	}}}},
 	{
 		"limits of queues",
-		[]core.Op{&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 3}}}},
+		[]core.Op{&core.PutLimit{Limit: core.Limit{
+			Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 3},
+		}}},
 	},
 	{"settings of queues", []core.Op{&core.CreateQueue{Queue: "q"}, &core.PauseQueue{Queue: "q", Paused: true}}},
 	{"batches", []core.Op{&core.OpenBatch{Description: "import"}}},

@@ -294,8 +294,9 @@ func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			e := newEnv(t, frontendtest.InMemory)
 			// so that leases are counted by worker
-			e.do(&core.PutLimit{Limit: core.QueueLimit{
-				Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}, FromConfig: true,
+			e.do(&core.PutLimit{Limit: core.Limit{
+				Selector: core.InQueue(queue, core.ScopeQueue, ""),
+				Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}, FromConfig: true,
 			}})
 			d.repeat(e, 0, first)
 			var seen []string

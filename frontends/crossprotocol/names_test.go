@@ -210,8 +210,8 @@ func TestPausedThrottledAndFullQueuesInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for what, hold := range map[string]core.Op{
 		"pause": &core.PauseQueue{Queue: "q", Paused: true},
-		"throttle": &core.PutLimit{Limit: core.QueueLimit{
-			Queue: "q", Throttle: core.Throttle{Leased: 1}, FromConfig: true,
+		"throttle": &core.PutLimit{Limit: core.Limit{
+			Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1}, FromConfig: true,
 		}},
 	} {
 		e := newEnv(t, frontendtest.InMemory)

@@ -361,7 +361,7 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	}
 	commit := client.Latest(c.AskAll(
 		&core.MoveSpent{Tag: 1, Queue: name},
-		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
+		&core.RemoveLimit{Tag: 1, ID: core.LimitID{Queue: name, Scope: core.ScopeKey}},
 		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},
 	))
 	purged, err := purge(c, name, true)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"broker/access"
+	"broker/core"
 )
 
 // Caller is the client that makes a call.
@@ -115,13 +116,13 @@ func (c Caller) readable() []string {
 	return patterns
 }
 
-// mayShared checks that the caller has a role for all queues of a shared limit. A limit with types needs the role for
+// mayLimit checks that the caller has a role for all queues of a limit. A shared limit with types needs the role for
 // all queues.
-func (c Caller) mayShared(r access.Role, queues, types []string) error {
-	if len(types) > 0 {
+func (c Caller) mayLimit(r access.Role, l *core.Limit) error {
+	if len(l.Types) > 0 {
 		return c.mayAll(r)
 	}
-	for _, queue := range queues {
+	for _, queue := range l.Queues {
 		if err := c.may(r, queue); err != nil {
 			return err
 		}

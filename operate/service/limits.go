@@ -100,9 +100,13 @@ func sharingOf(s *core.Sharing) *Sharing {
 
 func limitOf(l *core.LimitInfo) Limit {
 	v := Limit{
-		Queue: text(l.Queue), Scope: limitScopes[l.Scope], Name: text(l.Name), Concurrency: l.Leased,
-		PerWorker: l.LeasedPerWorker,
-		SlotForS:  l.SlotFor.Seconds(), RatePerS: l.Rate, Burst: l.Burst, FromConfig: l.FromConfig,
+		Scope: limitScopes[l.Scope], Concurrency: l.Leased, PerWorker: l.LeasedPerWorker, SlotForS: l.SlotFor.Seconds(),
+		RatePerS: l.Rate, Burst: l.Burst, FromConfig: l.FromConfig,
+	}
+	if l.IsShared() {
+		v.Scope, v.Name, v.Queues, v.Types = sharedScope, text(l.Name), texts(l.Queues), texts(l.Types)
+	} else {
+		v.Queue, v.Name = text(l.Queues[0]), text(l.Of)
 	}
 	for _, u := range l.Uses {
 		use := LimitUse{
@@ -134,7 +138,7 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 			return nil, err
 		}
 		for i := range r.Limits {
-			if l := &r.Limits[i]; caller.may(access.Read, l.Queue) == nil {
+			if l := &r.Limits[i]; !l.IsShared() && caller.mayLimit(access.Read, &l.Limit) == nil {
 				limits = append(limits, limitOf(l))
 			}
 		}
@@ -150,7 +154,9 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 // lastQueue is the last queue of a page of limits and sharings; after if the page is empty.
 func lastQueue(r *core.Reply, after string) string {
 	for i := range r.Limits {
-		after = max(after, r.Limits[i].Queue)
+		if l := &r.Limits[i]; !l.IsShared() {
+			after = max(after, l.Queues[0])
+		}
 	}
 	for i := range r.Sharings {
 		after = max(after, r.Sharings[i].Queue)
@@ -212,7 +218,10 @@ func (s *Service) limitedQueues(
 		return nil, "", err
 	}
 	for i := range r.Limits {
-		queue := r.Limits[i].Queue
+		if r.Limits[i].IsShared() {
+			continue
+		}
+		queue := r.Limits[i].Queues[0]
 		if (len(queues) == 0 || queues[len(queues)-1] != queue) && c.caller.may(access.Read, queue) == nil {
 			queues = append(queues, queue)
 		}
@@ -220,38 +229,58 @@ func (s *Service) limitedQueues(
 	return queues, lastQueue(&r, after), nil
 }
 
-// PutLimit sets a limit of a queue, or a shared limit.
+// PutLimit sets a limit.
 func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) ([]Limit, error) {
-	switch shared := spec.Scope == sharedScope || len(spec.Queues)+len(spec.Types) > 0; {
-	case shared:
-		return s.putSharedLimit(ctx, caller, &spec)
-	case spec.Queue == "":
-		return nil, invalid("body.queue", "a limit is for a queue, or has a name with queues or types")
-	}
-	scope, err := limitScope(spec.Scope)
+	l, err := spec.core()
 	if err != nil {
 		return nil, err
 	}
-	if scope == core.ScopeKey {
+	if l.Scope == core.ScopeKey {
 		if err := s.keyRefusal(ctx, caller, spec.Queue); err != nil {
 			return nil, err
 		}
 	}
-	slotFor, err := span("body.slot_for_s", spec.SlotForS)
-	if err != nil {
+	if err := caller.mayLimit(access.Operate, &l); err != nil {
 		return nil, err
 	}
-	op := &core.PutLimit{Limit: core.QueueLimit{
-		Queue: spec.Queue, Scope: scope, Name: spec.Name,
-		Throttle: core.Throttle{
-			Leased: spec.Concurrency, LeasedPerWorker: spec.PerWorker, SlotFor: slotFor, Rate: spec.RatePerS,
-			Burst: spec.Burst,
-		},
-	}}
-	if err := s.changeLimit(ctx, caller, spec.Queue, "limit.set", op); err != nil {
+	if err := s.changeLimit(ctx, caller, l.ID(), "limit.set", &core.PutLimit{Limit: l}); err != nil {
 		return nil, err
+	}
+	if l.IsShared() {
+		return s.SharedLimits(ctx, caller, l.Name)
 	}
 	return s.Limits(ctx, caller, spec.Queue)
+}
+
+// core checks the form of a limit and converts it for the core, which checks the rest.
+func (spec *LimitSpec) core() (l core.Limit, err error) {
+	l.Throttle = core.Throttle{
+		Leased: spec.Concurrency, LeasedPerWorker: spec.PerWorker, Rate: spec.RatePerS, Burst: spec.Burst,
+	}
+	if spec.Scope == sharedScope || len(spec.Queues)+len(spec.Types) > 0 {
+		l.Name, l.Selector = spec.Name, core.Selector{Queues: spec.Queues, Types: spec.Types}
+		switch {
+		case spec.Queue != "":
+			err = invalid("body.queue", "queue and queues exclude each other")
+		case spec.Scope != "" && spec.Scope != sharedScope:
+			err = invalid("body.scope", "a limit with queues or types is shared")
+		case spec.Name == "":
+			err = invalid("body.name", "a limit of queues and types needs a name")
+		case spec.PerWorker != 0 || spec.SlotForS != 0:
+			err = invalid("body", "per_worker and slot_for_s are for limits of one queue")
+		}
+		return l, err
+	}
+	if spec.Queue == "" {
+		return l, invalid("body.queue", "a limit is for a queue, or has a name with queues or types")
+	}
+	scope, err := limitScope(spec.Scope)
+	if err != nil {
+		return l, err
+	}
+	l.Selector = core.InQueue(spec.Queue, scope, spec.Name)
+	l.SlotFor, err = span("body.slot_for_s", spec.SlotForS)
+	return l, err
 }
 
 // keyRefusal refuses a limit of keys for a queue whose jobs have no key, where it would have no effect. It offers a
@@ -288,17 +317,19 @@ const taggedLook = 20
 // RemoveLimit removes a limit of a queue. Without a queue, or with the scope shared, it removes the shared limit with
 // this name.
 func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeName, name string) error {
+	id := core.LimitID{Name: name}
 	switch {
 	case queue == "" && name != "" || scopeName == sharedScope:
-		return s.removeSharedLimit(ctx, caller, name)
 	case queue == "":
 		return invalid("queue", "queue is missing, or the name of a limit for several queues")
+	default:
+		scope, err := limitScope(scopeName)
+		if err != nil {
+			return err
+		}
+		id = core.LimitID{Queue: queue, Scope: scope, Of: name}
 	}
-	scope, err := limitScope(scopeName)
-	if err != nil {
-		return err
-	}
-	return s.changeLimit(ctx, caller, queue, "limit.remove", &core.RemoveLimit{Queue: queue, Scope: scope, Name: name})
+	return s.changeLimit(ctx, caller, id, "limit.remove", &core.RemoveLimit{ID: id})
 }
 
 // ShareQueue sets how the keys of a queue share its workers. A Sharing without a key removes that, unless the queue has
@@ -318,7 +349,7 @@ func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v
 			return invalid("body.sharing", "the queue has limits of keys, which would have no effect: remove them first")
 		}
 	}
-	return s.changeLimit(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
+	return s.changeRules(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
 }
 
 // core checks a Sharing and converts it for the core.
@@ -344,7 +375,8 @@ func (v *Sharing) core(queue string) (core.Sharing, error) {
 	return sharing, nil
 }
 
-func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action string, op core.Op) error {
+// changeRules changes a limit or the sharing of a queue.
+func (s *Service) changeRules(ctx context.Context, caller Caller, queue, action string, op core.Op) error {
 	if err := caller.may(access.Operate, queue); err != nil {
 		return err
 	}
@@ -353,6 +385,35 @@ func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action 
 	err := s.audited(ctx, c, AuditEntry{Action: action, Target: queue}, op)
 	if IsCode(err, CodeState) {
 		return invalid("body", "%v", err)
+	}
+	return err
+}
+
+// changeLimit changes a limit. If there is a shared limit of that name, the caller needs the right for it.
+func (s *Service) changeLimit(ctx context.Context, caller Caller, id core.LimitID, action string, op core.Op) error {
+	if id.Name == "" {
+		return s.changeRules(ctx, caller, id.Queue, action, op)
+	}
+	if err := caller.maySome(access.Operate); err != nil {
+		return err
+	}
+	c := s.open(caller)
+	defer c.Close()
+	r, err := c.call(ctx, &core.ListLimits{Name: id.Name})
+	if err != nil {
+		return err
+	}
+	for i := range r.Limits {
+		if err := caller.mayLimit(access.Operate, &r.Limits[i].Limit); err != nil {
+			return err
+		}
+	}
+	err = s.audited(ctx, c, AuditEntry{Action: action, Target: id.Name}, op)
+	switch {
+	case IsCode(err, CodeState):
+		return invalid("body", "%v", err)
+	case IsCode(err, CodeQueueFull):
+		return &Error{Code: CodeTooMany, Detail: "there are as many shared limits as are possible"}
 	}
 	return err
 }

@@ -165,9 +165,9 @@ func (t *ThrottleChange) op(q *core.QueueInfo) core.Op {
 		throttle.SlotFor, _ = span("", *t.SlotForS) // checked by throttleQueue
 	}
 	if throttle == (core.Throttle{}) {
-		return &core.RemoveLimit{Queue: q.Name}
+		return &core.RemoveLimit{ID: core.LimitID{Queue: q.Name}}
 	}
-	return &core.PutLimit{Limit: core.QueueLimit{Queue: q.Name, Throttle: throttle}}
+	return &core.PutLimit{Limit: core.Limit{Selector: core.InQueue(q.Name, core.ScopeQueue, ""), Throttle: throttle}}
 }
 
 // set changes a value if a new value is given.

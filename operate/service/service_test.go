@@ -19,7 +19,7 @@ func TestFirstPrincipalsRevokeTheRightsOfRunningRequests(t *testing.T) {
 		for what, request := range map[string]func() error{
 			"heartbeats": func() error { _, err := s.HeartbeatMany(t.Context(), caller, nil, nil); return err },
 			"a batch":    func() error { _, err := s.OpenBatch(t.Context(), caller, BatchSubmission{}); return err },
-			"a limit":    func() error { return s.removeSharedLimit(t.Context(), caller, "api") },
+			"a limit":    func() error { return s.RemoveLimit(t.Context(), caller, "", "", "api") },
 			"a change":   func() error { return s.ChangeCluster(t.Context(), caller, ClusterChange{}) },
 		} {
 			if err := request(); !IsCode(err, CodeForbidden) {

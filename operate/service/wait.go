@@ -85,19 +85,19 @@ func (s *Service) setLimit(w *Wait, cause *core.Wait) {
 	}
 	l := cause.Limit
 	w.Limit = &WaitLimit{
-		Scope: limitScopes[l.Scope], Name: text(l.Name), Concurrency: l.Leased, Taken: l.Taken,
+		Scope: limitScopes[l.ID.Scope], Name: text(l.ID.Of), Concurrency: l.Leased, Taken: l.Taken,
 		RatePerS: l.Rate, NextAt: timeOf(l.NextAt),
 	}
 	of := "of the queue"
 	switch {
-	case l.Shared:
-		w.Limit.Scope = "shared"
+	case l.ID.Name != "":
+		w.Limit.Scope, w.Limit.Name = sharedScope, text(l.ID.Name)
 		of = "of the shared limit " + w.Limit.Name
-	case l.Scope == core.ScopeType:
+	case l.ID.Scope == core.ScopeType:
 		of = "of the type " + w.Limit.Name
-	case l.Scope == core.ScopeKey && l.Name == "":
+	case l.ID.Scope == core.ScopeKey && l.ID.Of == "":
 		of = "without a key"
-	case l.Scope == core.ScopeKey:
+	case l.ID.Scope == core.ScopeKey:
 		of = "of the key " + w.Limit.Name
 	}
 	if l.NextAt != 0 {

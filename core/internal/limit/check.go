@@ -189,7 +189,7 @@ func (c *Check) lanes(q *Queue) {
 	c.groups(q, x, inGroups)
 	for _, u := range x.users {
 		if want := (laneUse{u.lanes, u.ready}); use[u.of] != want || u.of.users[x.queue] != u {
-			c.fail("queue %s: lanes under shared limit %s are %v, counts %v", q.Name, u.of.name.name, use[u.of], want)
+			c.fail("queue %s: lanes under shared limit %s are %v, counts %v", q.Name, u.of.name.of, use[u.of], want)
 		}
 	}
 	for b := range c.r.buckets.All() {

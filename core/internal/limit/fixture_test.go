@@ -20,6 +20,12 @@ type fixture struct {
 	leased  []uint32
 }
 
+// QueueFor implements Host.
+func (f *fixture) QueueFor(name string) uint32 {
+	f.queue(name)
+	return f.table.QueueNumber(name)
+}
+
 // Offer implements Host.
 func (f *fixture) Offer(queue uint32) bool {
 	f.offered[f.rules.queues[queue].Name] = true
@@ -52,20 +58,10 @@ func (f *fixture) queue(name string) *Queue {
 	return q
 }
 
-// limit sets a limit of a queue.
-func (f *fixture) limit(l core.QueueLimit) {
+// limit sets a limit.
+func (f *fixture) limit(l core.Limit) {
 	f.Helper()
-	if err := f.rules.LimitRefusal(&l); err != nil {
-		f.Fatal(err)
-	}
-	f.queue(l.Queue)
-	f.rules.SetLimit(f.table.QueueNumber(l.Queue), l)
-}
-
-// sharedLimit sets a shared limit.
-func (f *fixture) sharedLimit(l core.SharedLimit) {
-	f.Helper()
-	if _, err := f.rules.PutShared(l); err != nil {
+	if _, err := f.rules.Put(&l); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -73,11 +69,9 @@ func (f *fixture) sharedLimit(l core.SharedLimit) {
 // share sets how a queue shares its workers between keys.
 func (f *fixture) share(s core.Sharing) {
 	f.Helper()
-	if err := f.rules.SharingRefusal(&s); err != nil {
+	if _, err := f.rules.Share(&s); err != nil {
 		f.Fatal(err)
 	}
-	f.queue(s.Queue)
-	f.rules.SetSharing(f.table.QueueNumber(s.Queue), s)
 }
 
 // submit makes ready jobs, each of a text such as "q" or "q type=T tag=customer:7 cost=2".

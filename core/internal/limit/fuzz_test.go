@@ -38,16 +38,18 @@ func FuzzHandOut(f *testing.F) {
 					x.ready(h)
 				}
 			case 10:
-				x.limit(core.QueueLimit{
-					Queue: queue, Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second},
+				x.limit(core.Limit{
+					Selector: core.InQueue(queue, core.ScopeQueue, ""),
+					Throttle: core.Throttle{Leased: uint32(n), LeasedPerWorker: 2, SlotFor: time.Second},
 				})
 			case 11:
-				x.limit(core.QueueLimit{
-					Queue: queue, Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1, Rate: float64(n%3 + 1)},
+				x.limit(core.Limit{
+					Selector: core.InQueue(queue, core.ScopeType, ""),
+					Throttle: core.Throttle{Leased: 1, Rate: float64(n%3 + 1)},
 				})
 			case 12:
 				// there may be none
-				_, _ = x.rules.DropLimit(&core.RemoveLimit{Queue: queue, Scope: core.LimitScope(n % 3)})
+				_, _ = x.rules.Remove(core.LimitID{Queue: queue, Scope: core.LimitScope(n % 3)}, false)
 			case 13:
 				x.share(core.Sharing{
 					Queue:   queue,
@@ -57,11 +59,12 @@ func FuzzHandOut(f *testing.F) {
 			case 14:
 				if n%2 == 0 {
 					// valid
-					_, _ = x.rules.PutShared(core.SharedLimit{
-						Name: "s", Queues: []string{"p"}, Types: []string{"a"}, Throttle: core.Throttle{Leased: 2},
+					_, _ = x.rules.Put(&core.Limit{
+						Name: "s", Selector: core.Selector{Queues: []string{"p"}, Types: []string{"a"}},
+						Throttle: core.Throttle{Leased: 2},
 					})
 				} else {
-					_, _ = x.rules.RemoveShared("s") // there may be none
+					_, _ = x.rules.Remove(core.LimitID{Name: "s"}, false) // there may be none
 				}
 			case 15:
 				x.advance(time.Duration(n) * 100 * time.Millisecond)
@@ -80,33 +83,29 @@ func FuzzRulesAreRestored(f *testing.F) {
 	f.Add([]byte(`{"limits":[{"rate":1e300}],"key":2}`))
 	f.Add([]byte(`{"key":9}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		p, err := DecodeRules(RulesPrefix+"q", value)
-		if err != nil {
+		x := setup(t)
+		if x.rules.Restore(RulesPrefix+"q", value) != nil {
 			return
 		}
-		x := setup(t)
-		x.queue("q")
-		x.rules.ApplyRestored(1, p)
 		x.check()
-		limits, sharings := x.rules.List(&core.ListLimits{})
-		x.rules.SetLimit(1, core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 7}})
+		was := x.rules.List(&core.ListLimits{})
+		limits := was.Limits
+		x.limit(core.Limit{Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 7}})
 		stored := x.table.Meta()[RulesPrefix+"q"]
-		again, err := DecodeRules(RulesPrefix+"q", stored)
-		if err != nil {
+		y := setup(t)
+		if err := y.rules.Restore(RulesPrefix+"q", stored); err != nil {
 			t.Fatalf("%s is stored as %s: %v", value, stored, err)
 		}
-		y := setup(t)
-		y.queue("q")
-		y.rules.ApplyRestored(1, again)
-		have, haveSharings := y.rules.List(&core.ListLimits{})
+		is := y.rules.List(&core.ListLimits{})
+		have := is.Limits
 		if len(have) == len(limits)+1 {
 			have = have[1:] // the limit of the whole queue is new
 		} else {
 			have[0] = limits[0]
 		}
-		if fmt.Sprint(have, haveSharings) != fmt.Sprint(limits, sharings) {
-			t.Errorf("%s is restored as\n%+v %+v, stored as %s and then\n%+v %+v", value, limits, sharings, stored,
-				have, haveSharings)
+		if fmt.Sprint(have, is.Sharings) != fmt.Sprint(limits, was.Sharings) {
+			t.Errorf("%s is restored as\n%+v %+v, stored as %s and then\n%+v %+v", value, limits, was.Sharings, stored,
+				have, is.Sharings)
 		}
 	})
 }

@@ -33,11 +33,11 @@ func TestHandOutBelowAReachedLimitTouchesFewLanes(t *testing.T) {
 			f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}, Fair: true})
 			switch throttle := (core.Throttle{Leased: 2}); limit {
 			case "type":
-				f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeType, Throttle: throttle})
+				f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, ""), Throttle: throttle})
 			case "shared":
-				f.sharedLimit(core.SharedLimit{Name: "s", Types: []string{"T"}, Throttle: throttle})
+				f.limit(core.Limit{Name: "s", Selector: core.Selector{Types: []string{"T"}}, Throttle: throttle})
 			case "key":
-				f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: throttle})
+				f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeKey, ""), Throttle: throttle})
 			}
 			for i := range keys {
 				f.submit(fmt.Sprint("q type=T tag=c:", i))
@@ -70,7 +70,7 @@ func TestLongSearchGoesOnInTheNextOne(t *testing.T) {
 	f := setup(t)
 	const types = 5 * searchSteps / 2
 	f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}, Fair: true})
-	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, ""), Throttle: core.Throttle{Leased: 1}})
 	for i := range types {
 		f.submit(fmt.Sprintf("q type=%d tag=c:a", i))
 	}
@@ -92,7 +92,7 @@ func TestLongSearchGoesOnInTheNextOne(t *testing.T) {
 func TestRoomInASharedLimitIsOfferedToFewQueues(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.sharedLimit(core.SharedLimit{Name: "s", Types: []string{"T"}, Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{Name: "s", Selector: core.Selector{Types: []string{"T"}}, Throttle: core.Throttle{Leased: 1}})
 	const queues = 100
 	for i := range queues {
 		f.submit(fmt.Sprintf("q%02d type=T", i))

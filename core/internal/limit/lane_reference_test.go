@@ -195,20 +195,20 @@ func newHandOut(t *testing.T, seed uint64, fair, mixed bool) *handOut {
 	x.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}, Fair: fair, Weights: weights})
 	for i := range x.types {
 		if throttle := x.throttle(6, fair && mixed); throttle != (core.Throttle{}) {
-			x.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeType, Name: fmt.Sprint(i), Throttle: throttle})
+			x.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, fmt.Sprint(i)), Throttle: throttle})
 			x.model.limits[fmt.Sprint("type ", i)] = throttle
 			x.model.byType = true
 		}
 	}
 	if throttle := x.throttle(3, fair && mixed); throttle != (core.Throttle{}) {
-		x.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: throttle})
+		x.limit(core.Limit{Selector: core.InQueue("q", core.ScopeKey, ""), Throttle: throttle})
 		x.model.byKey = true
 		for i := range 8 {
 			x.model.limits[fmt.Sprint("key ", i)] = throttle
 		}
 	}
 	if throttle := x.throttle(8, false); throttle != (core.Throttle{}) {
-		x.sharedLimit(core.SharedLimit{Name: "s", Queues: []string{"q"}, Throttle: throttle})
+		x.limit(core.Limit{Name: "s", Selector: core.Selector{Queues: []string{"q"}}, Throttle: throttle})
 		x.model.limits["shared"] = throttle
 	}
 	return x

@@ -11,7 +11,7 @@ import (
 func TestLimitOfQueueHoldsForAllWorkers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 2}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 2}})
 	f.submit("q", "q", "q", "other")
 	f.want("q", 1, 1, 2)
 	f.want("q", 2)
@@ -26,7 +26,7 @@ func TestLimitOfQueueHoldsForAllWorkers(t *testing.T) {
 func TestLimitOfWorkerLeavesJobsToOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{LeasedPerWorker: 1}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{LeasedPerWorker: 1}})
 	f.submit("q", "q", "q")
 	f.want("q", 1, 1)
 	f.want("q", 2, 2)
@@ -38,7 +38,7 @@ func TestLimitOfWorkerLeavesJobsToOthers(t *testing.T) {
 func TestLimitOfTypeLetsOtherTypesPass(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeType, Name: "slow", Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, "slow"), Throttle: core.Throttle{Leased: 1}})
 	f.submit("q type=slow", "q type=slow", "q type=fast", "q type=fast")
 	f.want("q", 1, 1, 3, 4)
 	f.finish(1)
@@ -49,8 +49,8 @@ func TestLimitOfEachKeyHoldsForKeysSeparately(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "customer"}})
-	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}})
-	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Name: "big", Throttle: core.Throttle{Leased: 2}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeKey, ""), Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeKey, "big"), Throttle: core.Throttle{Leased: 2}})
 	f.submit("q tag=customer:a", "q tag=customer:a", "q tag=customer:big", "q tag=customer:big", "q tag=customer:big",
 		"q")
 	f.want("q", 1, 1, 3, 4, 6)
@@ -63,10 +63,10 @@ func TestLimitAppliesToExistingJobs(t *testing.T) {
 	f := setup(t)
 	f.submit("q type=slow", "q type=slow", "q type=slow", "q type=slow")
 	f.next("q", 1)
-	f.limit(core.QueueLimit{Queue: "q", Scope: core.ScopeType, Throttle: core.Throttle{Leased: 2}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, ""), Throttle: core.Throttle{Leased: 2}})
 	f.advance(time.Second) // the jobs are sorted anew
 	f.want("q", 1, 2)
-	if _, err := f.rules.DropLimit(&core.RemoveLimit{Queue: "q", Scope: core.ScopeType}); err != nil {
+	if _, err := f.rules.Remove(core.LimitID{Queue: "q", Scope: core.ScopeType}, false); err != nil {
 		t.Fatal(err)
 	}
 	f.advance(time.Second)
@@ -76,7 +76,7 @@ func TestLimitAppliesToExistingJobs(t *testing.T) {
 func TestRateAllowsLeasesAsTimePasses(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Rate: 1, Burst: 2}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Rate: 1, Burst: 2}})
 	f.submit("q", "q", "q", "q", "q", "q")
 	f.want("q", 1, 1, 2)
 	f.advance(999 * time.Millisecond)
@@ -94,9 +94,12 @@ func TestRateAllowsLeasesAsTimePasses(t *testing.T) {
 func TestSlotBecomesFreeWhileLeaseContinues(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1, SlotFor: time.Minute}})
-	f.limit(core.QueueLimit{
-		Queue: "q", Scope: core.ScopeType, Name: "q", Throttle: core.Throttle{Leased: 1, SlotFor: 2 * time.Minute},
+	f.limit(core.Limit{
+		Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1, SlotFor: time.Minute},
+	})
+	f.limit(core.Limit{
+		Selector: core.InQueue("q", core.ScopeType, "q"),
+		Throttle: core.Throttle{Leased: 1, SlotFor: 2 * time.Minute},
 	})
 	f.submit("q", "q", "q type=other")
 	f.want("q", 1, 1)
@@ -110,7 +113,7 @@ func TestSlotBecomesFreeWhileLeaseContinues(t *testing.T) {
 func TestCostCountsAsSeveralLeases(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 4}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 4}})
 	f.submit("q cost=3", "q cost=2", "q")
 	f.want("q", 1, 1)
 	f.finish(1)
@@ -155,8 +158,9 @@ func TestOrderedQueueHandsOutOneJobOfAKeyAtATime(t *testing.T) {
 func TestSharedLimitHoldsForQueuesTogether(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	if _, err := f.rules.PutShared(core.SharedLimit{
-		Name: "api", Queues: []string{"q"}, Types: []string{"call"}, Throttle: core.Throttle{Leased: 2},
+	if _, err := f.rules.Put(&core.Limit{
+		Name: "api", Selector: core.Selector{Queues: []string{"q"}, Types: []string{"call"}},
+		Throttle: core.Throttle{Leased: 2},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +174,7 @@ func TestSharedLimitHoldsForQueuesTogether(t *testing.T) {
 		t.Error("a place became free, and the other queue is not offered")
 	}
 	f.want("other", 2, 3)
-	if _, err := f.rules.RemoveShared("api"); err != nil {
+	if _, err := f.rules.Remove(core.LimitID{Name: "api"}, false); err != nil {
 		t.Fatal(err)
 	}
 	f.advance(time.Second)
@@ -180,52 +184,67 @@ func TestSharedLimitHoldsForQueuesTogether(t *testing.T) {
 func TestInvalidLimitsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.limit(core.QueueLimit{Queue: "file", FromConfig: true, Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{
+		Selector: core.InQueue("file", core.ScopeQueue, ""), FromConfig: true, Throttle: core.Throttle{Leased: 1},
+	})
 	for _, test := range []struct {
 		name  string
-		limit core.QueueLimit
+		limit core.Limit
 		want  error
 	}{
-		{"whole queue", core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1}}, nil},
-		{"no queue", core.QueueLimit{Throttle: core.Throttle{Leased: 1}}, core.ErrInvalid},
-		{"nothing is limited", core.QueueLimit{Queue: "q"}, core.ErrInvalid},
-		{"a type without limit", core.QueueLimit{Queue: "q", Scope: core.ScopeType, Name: "T"}, nil},
+		{"whole queue", core.Limit{
+			Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1},
+		}, nil},
+		{"no queue", core.Limit{
+			Selector: core.InQueue("", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1},
+		}, core.ErrInvalid},
+		{"nothing is limited", core.Limit{Selector: core.InQueue("q", core.ScopeQueue, "")}, core.ErrInvalid},
+		{"a type without limit", core.Limit{Selector: core.InQueue("q", core.ScopeType, "T")}, nil},
 		{
 			"unknown scope",
-			core.QueueLimit{Queue: "q", Scope: core.ScopeKey + 1, Throttle: core.Throttle{Leased: 1}},
+			core.Limit{Selector: core.InQueue("q", core.ScopeKey+1, ""), Throttle: core.Throttle{Leased: 1}},
 			core.ErrInvalid,
 		},
 		{
 			"name of the whole queue",
-			core.QueueLimit{Queue: "q", Name: "x", Throttle: core.Throttle{Leased: 1}},
+			core.Limit{Selector: core.InQueue("q", core.ScopeQueue, "x"), Throttle: core.Throttle{Leased: 1}},
 			core.ErrInvalid,
 		},
-		{"burst without rate", core.QueueLimit{Queue: "q", Throttle: core.Throttle{Burst: 2}}, core.ErrInvalid},
+		{"burst without rate", core.Limit{
+			Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Burst: 2},
+		}, core.ErrInvalid},
 		{
 			"rate too high",
-			core.QueueLimit{Queue: "q", Throttle: core.Throttle{Rate: 2 * core.MaxRate}},
+			core.Limit{
+				Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Rate: 2 * core.MaxRate},
+			},
 			core.ErrInvalid,
 		},
 		{
 			"negative time",
-			core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1, SlotFor: -1}},
+			core.Limit{
+				Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1, SlotFor: -1},
+			},
 			core.ErrInvalid,
 		},
 		{
 			"limit of the settings",
-			core.QueueLimit{Queue: "file", Throttle: core.Throttle{Leased: 2}},
+			core.Limit{Selector: core.InQueue("file", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 2}},
 			core.ErrConfigured,
 		},
-		{"new settings", core.QueueLimit{Queue: "file", FromConfig: true, Throttle: core.Throttle{Leased: 2}}, nil},
+		{"new settings", core.Limit{
+			Selector: core.InQueue("file", core.ScopeQueue, ""), FromConfig: true,
+			Throttle: core.Throttle{Leased: 2},
+		}, nil},
 	} {
-		if err := f.rules.LimitRefusal(&test.limit); !errors.Is(err, test.want) {
+		if err := f.rules.refusal(&test.limit); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
 		}
 	}
-	if _, err := f.rules.DropLimit(&core.RemoveLimit{Queue: "file"}); !errors.Is(err, core.ErrConfigured) {
+	if _, err := f.rules.Remove(core.LimitID{Queue: "file"}, false); !errors.Is(err, core.ErrConfigured) {
 		t.Errorf("a limit of the settings is removed: %v", err)
 	}
-	if _, err := f.rules.DropLimit(&core.RemoveLimit{Queue: "q"}); !errors.Is(err, core.ErrNoLimit) {
+	if _, err := f.rules.Remove(core.LimitID{Queue: "q"}, false); !errors.Is(err, core.ErrNoLimit) {
 		t.Errorf("a limit that is not there is removed: %v", err)
 	}
 }
@@ -265,7 +284,7 @@ func TestInvalidSharingsAreRefused(t *testing.T) {
 			core.ErrInvalid,
 		},
 	} {
-		if err := f.rules.SharingRefusal(&test.sharing); !errors.Is(err, test.want) {
+		if _, err := f.rules.Share(&test.sharing); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
 		}
 	}

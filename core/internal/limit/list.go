@@ -9,14 +9,24 @@ import (
 	"broker/core/internal/table"
 )
 
-// List lists limits and sharings, for a single queue with their current use.
-func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
-	answer := &core.Answer{Limits: []core.LimitInfo{}, Sharings: []core.Sharing{}}
-	if op.Queue != "" {
+// List answers ListLimits.
+func (r *Rules) List(op *core.ListLimits) *core.Answer {
+	answer := &core.Answer{Limits: []core.LimitInfo{}}
+	switch {
+	case op.Name != "":
+		if s := r.shared.byName[op.Name]; s != nil {
+			r.addShared(answer, s, r.holdersOf(s.bucket))
+		}
+		return answer
+	case op.Queue != "":
 		if n := r.table.QueueNumber(op.Queue); n != 0 {
 			r.addLimits(answer, n, true)
 		}
-		return answer.Limits, answer.Sharings
+		return answer
+	case op.After == "":
+		for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
+			r.addShared(answer, r.shared.byName[name], nil)
+		}
 	}
 	queues := 0
 	for _, n := range r.table.SortedQueues() {
@@ -27,7 +37,14 @@ func (r *Rules) List(op *core.ListLimits) ([]core.LimitInfo, []core.Sharing) {
 			r.addLimits(answer, n, false)
 		}
 	}
-	return answer.Limits, answer.Sharings
+	return answer
+}
+
+// addShared adds a shared limit to an answer.
+func (r *Rules) addShared(to *core.Answer, s *sharedLimit, held []core.SlotUse) {
+	row := core.LimitInfo{Limit: s.Limit, Uses: []core.LimitUse{r.useOf(s.bucket, s.bucket.ready, held)}}
+	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
+	to.Limits = append(to.Limits, row)
 }
 
 // addLimits adds the limits and the sharing of a queue to an answer.
@@ -40,39 +57,44 @@ func (r *Rules) addLimits(to *core.Answer, n uint32, uses bool) {
 	if uses {
 		held = r.holdersIn(n)
 	}
-	for _, l := range q.rules.sorted() {
-		row := core.LimitInfo{QueueLimit: l}
+	for _, name := range q.rules.sorted() {
+		l := q.rules.limits[name]
+		row := core.LimitInfo{Limit: core.Limit{
+			Selector: core.InQueue(q.Name, name.scope, name.of), Throttle: l.Throttle, FromConfig: l.fromConfig,
+		}}
 		if uses {
-			row.Uses = r.usesOf(q, limitName{l.Scope, l.Name}, held)
+			row.Uses = r.usesOf(q, name, held)
 		}
 		to.Limits = append(to.Limits, row)
 	}
-	if s := q.rules.sharing; s.Key.Kind != core.KeyNone {
-		s.Weights = maps.Clone(s.Weights)
-		to.Sharings = append(to.Sharings, s)
+	if s := q.SharingOf(); s != nil {
+		to.Sharings = append(to.Sharings, *s)
 	}
+}
+
+// useOf returns the current use of a bucket.
+func (r *Rules) useOf(b *bucket, ready int, held []core.SlotUse) core.LimitUse {
+	return core.LimitUse{Taken: b.slots, Ready: ready, NextAt: r.nextAt(b), Slots: held}
 }
 
 // usesOf returns the current use of a limit: the most used types or keys, by name.
 func (r *Rules) usesOf(q *Queue, name limitName, held slotHolders) []core.LimitUse {
 	if name.scope == core.ScopeQueue {
-		use := core.LimitUse{Ready: q.Ready.Len()}
-		if b := q.whole; b != nil {
-			use.Taken, use.NextAt, use.Slots = b.slots, r.nextAt(b), held[b]
+		if q.whole == nil { // a stored limit that limits nothing
+			return []core.LimitUse{{Ready: q.Ready.Len()}}
 		}
-		return []core.LimitUse{use}
+		return []core.LimitUse{r.useOf(q.whole, q.Ready.Len(), held[q.whole])}
 	}
 	uses := []core.LimitUse{}
 	if q.lanes == nil {
 		return uses
 	}
 	for id, b := range q.lanes.buckets {
-		if _, own := q.rules.limits[id]; id.scope != name.scope || own && id.name != name.name ||
-			!own && name.name != "" {
+		if _, own := q.rules.limits[id]; id.scope != name.scope || own && id.of != name.of || !own && name.of != "" {
 			continue
 		}
-		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: r.nextAt(b), Ready: b.ready}
-		use.Slots = held[b]
+		use := r.useOf(b, b.ready, held[b])
+		use.Name = id.of
 		uses = append(uses, use)
 	}
 	if len(uses) > core.MaxLimitUses {

@@ -62,6 +62,7 @@ func (r *Rules) Fits(q *Queue, h uint32) bool {
 
 // Host is what limits need from the machine.
 type Host interface {
+	QueueFor(name string) uint32      // finds or creates a queue, which is not listed until it is used
 	Offer(queue uint32) bool          // the queue may have a job to hand out; reports whether a client waits for one
 	DropIdle(queue uint32)            // the queue may no longer be needed
 	Client(slot uint32) core.ClientID // the client with a slot
@@ -142,7 +143,10 @@ func (r *Rules) Reached(q *Queue, h uint32) *core.LimitReached {
 		b, cost = r.limiting(q, r.limitsOf(h).lane.lane)
 	}
 	hit := &core.LimitReached{
-		Shared: b.isShared(), Scope: b.name.scope, Name: b.name.name, Throttle: b.limit, Taken: b.slots,
+		ID: core.LimitID{Queue: q.Name, Scope: b.name.scope, Of: b.name.of}, Throttle: b.limit, Taken: b.slots,
+	}
+	if b.isShared() {
+		hit.ID = core.LimitID{Name: b.name.of}
 	}
 	switch {
 	case exceeds(b.slots, cost, b.limit.Leased):

@@ -1,64 +1,72 @@
 package limit
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"strings"
 
 	"broker/core"
 )
 
-// limitName names a limit within its queue.
+// limitName names a limit within its queue: by the type or key that it is of.
 type limitName struct {
 	scope core.LimitScope
-	name  string
+	of    string
+}
+
+func (n limitName) compare(to limitName) int {
+	return cmp.Or(cmp.Compare(n.scope, to.scope), cmp.Compare(n.of, to.of))
 }
 
 // queueRules are the limits and the sharing of a queue.
 type queueRules struct {
-	limits  map[limitName]core.QueueLimit
+	limits  map[limitName]queueLimit
 	sharing core.Sharing
 	stored  bool // part of it has a meta entry
 }
 
-func (s *queueRules) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
-
-// SetLimit sets a limit of a queue, and returns the commit that the reply depends on.
-func (r *Rules) SetLimit(n uint32, limit core.QueueLimit) core.Commit {
-	q := r.withRules(n)
-	limit.Queue, limit.Name = q.Name, strings.Clone(limit.Name)
-	name := limitName{limit.Scope, limit.Name}
-	before, had := q.rules.limits[name]
-	q.rules.limits[name] = limit
-	return r.applyRules(n, q, had && !before.FromConfig || !limit.FromConfig)
+// queueLimit is what a limit of a queue allows.
+type queueLimit struct {
+	core.Throttle
+	fromConfig bool
 }
 
-// LimitRefusal returns why a limit is refused, or nil.
-func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
-	name := limitName{l.Scope, l.Name}
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
-	switch {
-	case l.Queue == "" || len(l.Queue) > core.MaxQueueName || len(l.Name) > core.MaxIDBytes:
-		return wrong("a limit needs the name of a queue; names are bounded")
-	case l.Scope > core.ScopeKey:
-		return wrong("unknown scope")
-	case l.Scope == core.ScopeQueue && l.Name != "":
-		return wrong("a limit of the whole queue has no name")
-	case l.Throttle == (core.Throttle{}) && l.Name == "":
-		return wrong("it limits nothing")
-	case l.SlotFor < 0 || l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) ||
-		l.Burst > 0 && l.Rate == 0:
-		return wrong(
-			"a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative",
-		)
+func (s *queueRules) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
+
+// Put sets a limit, and returns the commit that the reply depends on.
+func (r *Rules) Put(l *core.Limit) (core.Commit, error) {
+	if err := r.refusal(l); err != nil {
+		return 0, err
 	}
-	s := r.RulesOf(l.Queue)
+	if l.IsShared() {
+		return r.putShared(l), nil
+	}
+	n := r.host.QueueFor(l.Queues[0])
+	q := r.withRules(n)
+	name := limitName{l.Scope, strings.Clone(l.Of)}
+	before, had := q.rules.limits[name]
+	q.rules.limits[name] = queueLimit{l.Throttle, l.FromConfig}
+	return r.applyRules(n, q, had && !before.fromConfig || !l.FromConfig), nil
+}
+
+// refusal returns why a limit is refused, or nil.
+func (r *Rules) refusal(l *core.Limit) error {
+	if err := l.Check(); err != nil {
+		return err
+	}
+	if l.IsShared() {
+		if r.shared.byName[l.Name] == nil && len(r.shared.byName) >= core.MaxSharedLimits {
+			return core.ErrFull
+		}
+		return nil
+	}
+	s := r.rulesOf(l.Queues[0])
 	if s == nil {
 		return nil
 	}
-	before, had := s.limits[name]
+	before, had := s.limits[limitName{l.Scope, l.Of}]
 	switch {
-	case had && before.FromConfig && !l.FromConfig:
+	case had && before.fromConfig && !l.FromConfig:
 		return core.ErrConfigured
 	case !had && len(s.limits) >= core.MaxLimits:
 		return core.ErrFull
@@ -66,10 +74,13 @@ func (r *Rules) LimitRefusal(l *core.QueueLimit) error {
 	return nil
 }
 
-// DropLimit removes a limit of a queue, and returns the commit that the reply depends on.
-func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
-	name, s := limitName{op.Scope, op.Name}, r.RulesOf(op.Queue)
-	var before core.QueueLimit
+// Remove removes a limit, and returns the commit that the reply depends on.
+func (r *Rules) Remove(id core.LimitID, fromConfig bool) (core.Commit, error) {
+	if id.Name != "" {
+		return r.removeShared(id.Name)
+	}
+	name, s := limitName{id.Scope, id.Of}, r.rulesOf(id.Queue)
+	var before queueLimit
 	had := false
 	if s != nil {
 		before, had = s.limits[name]
@@ -77,39 +88,39 @@ func (r *Rules) DropLimit(op *core.RemoveLimit) (core.Commit, error) {
 	switch {
 	case !had:
 		return 0, core.ErrNoLimit
-	case before.FromConfig != op.FromConfig:
+	case before.fromConfig != fromConfig:
 		return 0, core.ErrConfigured
 	}
 	delete(s.limits, name)
-	n := r.table.QueueNumber(op.Queue)
-	return r.applyRules(n, r.queues[n], !before.FromConfig), nil
+	n := r.table.QueueNumber(id.Queue)
+	return r.applyRules(n, r.queues[n], !before.fromConfig), nil
 }
 
-// SetSharing sets how a queue shares its workers between keys, and returns the commit that the reply depends on.
-func (r *Rules) SetSharing(n uint32, to core.Sharing) core.Commit {
+// Share sets how a queue shares its workers between keys, and returns the commit that the reply depends on.
+func (r *Rules) Share(to *core.Sharing) (core.Commit, error) {
+	if err := to.Check(); err != nil {
+		return 0, err
+	}
+	old := r.rulesOf(to.Queue)
+	switch {
+	case old != nil && old.sharing.FromConfig && !to.FromConfig:
+		return 0, core.ErrConfigured
+	case old == nil && to.Key.Kind == core.KeyNone:
+		return r.table.MetaCommit(), nil
+	}
+	n := r.host.QueueFor(to.Queue)
 	q := r.withRules(n)
-	to.Queue, to.Weights = q.Name, maps.Clone(to.Weights)
 	before := q.rules.sharing
-	if q.rules.sharing = to; to.Key.Kind == core.KeyNone {
-		q.rules.sharing = core.Sharing{}
+	if q.rules.sharing = (core.Sharing{}); to.Key.Kind != core.KeyNone {
+		q.rules.sharing = *to
+		q.rules.sharing.Queue, q.rules.sharing.Weights = q.Name, maps.Clone(to.Weights)
 	}
 	wasStored := before.Key.Kind != core.KeyNone && !before.FromConfig
-	return r.applyRules(n, q, wasStored || !to.FromConfig)
+	return r.applyRules(n, q, wasStored || !to.FromConfig), nil
 }
 
-// SharingRefusal returns why a sharing is refused, or nil.
-func (r *Rules) SharingRefusal(s *core.Sharing) error {
-	if err := s.Check(); err != nil {
-		return err
-	}
-	if old := r.RulesOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
-		return core.ErrConfigured
-	}
-	return nil
-}
-
-// RulesOf returns the rules of a queue, or nil.
-func (r *Rules) RulesOf(name string) *queueRules {
+// rulesOf returns the rules of a queue, or nil.
+func (r *Rules) rulesOf(name string) *queueRules {
 	if n := r.table.QueueNumber(name); n != 0 {
 		return r.queues[n].rules
 	}
@@ -120,7 +131,7 @@ func (r *Rules) RulesOf(name string) *queueRules {
 func (r *Rules) withRules(n uint32) *Queue {
 	q := r.queues[n]
 	if q.rules == nil {
-		q.rules = &queueRules{limits: map[limitName]core.QueueLimit{}}
+		q.rules = &queueRules{limits: map[limitName]queueLimit{}}
 	}
 	return q
 }

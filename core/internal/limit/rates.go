@@ -20,10 +20,10 @@ const RatePrefix = "core/rate/"
 // rateName is the name of the meta entry of a bucket.
 func (b *bucket) rateName(r *Rules) string {
 	if b.isShared() {
-		return RatePrefix + "shared/" + b.name.name
+		return RatePrefix + "shared/" + b.name.of
 	}
 	queue := r.queues[b.queue].Name
-	return fmt.Sprintf("%s%d/%d/%s/%s", RatePrefix, b.name.scope, len(queue), queue, b.name.name)
+	return fmt.Sprintf("%s%d/%d/%s/%s", RatePrefix, b.name.scope, len(queue), queue, b.name.of)
 }
 
 // rateChanged adds the rate of a bucket to the open batch.

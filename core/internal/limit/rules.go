@@ -26,7 +26,7 @@ type Rules struct {
 	dirtyRates []uint32 // buckets with rateDirty
 	// restored rates that no bucket has taken yet, by the names of their meta entries
 	rates          map[string]core.Instant
-	restoredLimits []core.SharedLimit // until they are applied
+	restoredLimits []core.Limit // until they are applied
 }
 
 // New returns the limits for a table, which has no queues yet. sortStep is the cost of a step of laneSort; zero:

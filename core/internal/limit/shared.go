@@ -1,9 +1,6 @@
 package limit
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +15,7 @@ import (
 
 // sharedLimit is a shared limit with its bucket.
 type sharedLimit struct {
-	core.SharedLimit
+	core.Limit
 	bucket *bucket
 }
 
@@ -34,38 +31,21 @@ type sharedLimits struct {
 	offered []*bucket // see OfferMore
 }
 
-// SharedPrefix is the prefix of the names of the meta entries of shared limits. It is on disk and never changes.
-const SharedPrefix = "core/limit/"
-
-// sharedMeta is a shared limit as stored. Names are bytes: they need not be text.
-type sharedMeta struct {
-	Queues [][]byte `json:"queues,omitempty"`
-	Types  [][]byte `json:"types,omitempty"`
-	Leased uint32   `json:"leased,omitempty"`
-	Rate   float64  `json:"rate,omitempty"`
-	Burst  uint32   `json:"burst,omitempty"`
-}
-
-// PutShared sets a shared limit, and returns the commit that the reply depends on.
-func (r *Rules) PutShared(l core.SharedLimit) (core.Commit, error) {
-	if err := r.sharedRefusal(&l); err != nil {
-		return 0, err
-	}
+// putShared sets a shared limit, and returns the commit that the reply depends on.
+func (r *Rules) putShared(to *core.Limit) core.Commit {
+	l := *to
 	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
 	before, added := r.shared.byName[l.Name], r.newTypes(l.Types)
 	s := r.setShared(l)
-	r.table.LogMeta(core.MetaEntry{
-		Name:  SharedPrefix + l.Name,
-		Value: table.Encode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst}),
-	})
+	r.storeShared(&l)
 	commit := r.table.Promise()
 	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
 		r.hasRoom(s.bucket)
-		return commit, nil
+		return commit
 	}
 	r.findTypes(added)
 	r.sortShared(r.queuesUnder(s))
-	return commit, nil
+	return commit
 }
 
 // clones returns a sorted copy of names without duplicates, which outlives the operation.
@@ -78,43 +58,15 @@ func clones(names []string) []string {
 	return slices.Compact(all)
 }
 
-func asBytes(names []string) (all [][]byte) {
-	for _, name := range names {
-		all = append(all, []byte(name))
-	}
-	return all
-}
-
-// sharedRefusal returns why a shared limit is refused.
-func (r *Rules) sharedRefusal(l *core.SharedLimit) error {
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
-	tooLong := func(name string) bool { return name == "" || len(name) > core.MaxQueueName }
-	switch {
-	case tooLong(l.Name) || slices.ContainsFunc(l.Queues, tooLong) || slices.ContainsFunc(l.Types, tooLong):
-		return wrong("a shared limit, its queues and its types need names; names are bounded")
-	case len(l.Queues)+len(l.Types) == 0 || len(l.Queues)+len(l.Types) > core.MaxShared:
-		return wrong("a shared limit has between 1 and 1,000 queues and types")
-	case l.LeasedPerWorker != 0 || l.SlotFor != 0:
-		return wrong("a shared limit has no limit for each worker and no time of slots")
-	case l.Leased == 0 && l.Rate == 0:
-		return wrong("it limits nothing")
-	case l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
-		return wrong("a rate is between one a day and a million a second, and a burst needs a rate")
-	case r.shared.byName[l.Name] == nil && len(r.shared.byName) >= core.MaxSharedLimits:
-		return core.ErrFull
-	}
-	return nil
-}
-
 // setShared sets a shared limit. The use of a former limit of that name still counts.
-func (r *Rules) setShared(l core.SharedLimit) *sharedLimit {
-	s := &sharedLimit{SharedLimit: l}
+func (r *Rules) setShared(l core.Limit) *sharedLimit {
+	s := &sharedLimit{Limit: l}
 	if before := r.shared.byName[l.Name]; before != nil {
 		s.bucket = before.bucket
 		s.bucket.limit = l.Throttle
 	} else {
 		s.bucket = r.addBucket(&bucket{
-			name: limitName{name: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{},
+			name: limitName{of: l.Name}, limit: l.Throttle, users: map[uint32]*sharedUser{},
 		})
 	}
 	r.unindexShared(r.shared.byName[l.Name])
@@ -155,8 +107,8 @@ func unindex(lists map[string][]*sharedLimit, of string, s *sharedLimit) {
 	}
 }
 
-// RemoveShared removes a shared limit, and returns the commit that the reply depends on.
-func (r *Rules) RemoveShared(name string) (core.Commit, error) {
+// removeShared removes a shared limit, and returns the commit that the reply depends on.
+func (r *Rules) removeShared(name string) (core.Commit, error) {
 	s := r.shared.byName[name]
 	if s == nil {
 		return 0, core.ErrNoLimit
@@ -286,33 +238,6 @@ func (r *Rules) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
 	return all
 }
 
-// RestoreShared restores a shared limit, which applies from RestoredShared on. Values beyond the current bounds are
-// reduced to them.
-func (r *Rules) RestoreShared(name string, value []byte) error {
-	var k sharedMeta
-	if err := json.Unmarshal(value, &k); err != nil {
-		return err
-	}
-	l := core.SharedLimit{
-		Name:     strings.TrimPrefix(name, SharedPrefix),
-		Throttle: core.Throttle{Leased: k.Leased, Rate: k.Rate, Burst: k.Burst},
-	}
-	for _, queue := range k.Queues {
-		l.Queues = append(l.Queues, string(queue))
-	}
-	for _, typ := range k.Types {
-		l.Types = append(l.Types, string(typ))
-	}
-	if l.Name == "" || k.Rate < 0 || k.Burst > 0 && k.Rate == 0 {
-		return errors.New("a shared limit without a name, or below zero")
-	}
-	if k.Rate > 0 {
-		l.Rate = min(max(k.Rate, core.MinRate), core.MaxRate)
-	}
-	r.restoredLimits = append(r.restoredLimits, l)
-	return nil
-}
-
 // RestoredShared applies the restored limits. It walks over all jobs, because no client waits yet.
 func (r *Rules) RestoredShared() {
 	var all []*sharedLimit
@@ -338,27 +263,4 @@ func (r *Rules) RestoredShared() {
 	for _, n := range slices.Sorted(maps.Keys(found)) {
 		r.sortSharedQueue(n, r.sortStep)
 	}
-}
-
-// ListShared lists all shared limits, or only the limit called only.
-func (r *Rules) ListShared(only string) []core.SharedLimitInfo {
-	rows := []core.SharedLimitInfo{}
-	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
-		if only == "" || only == name {
-			rows = append(rows, r.sharedInfo(r.shared.byName[name], only != ""))
-		}
-	}
-	return rows
-}
-
-// sharedInfo describes a shared limit; with slots, also the holders of its slots.
-func (r *Rules) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
-	b := s.bucket
-	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: r.nextAt(b)}}
-	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
-	row.Use.Ready = b.ready
-	if slots {
-		row.Use.Slots = r.holdersOf(b)
-	}
-	return row
 }

@@ -42,7 +42,7 @@ func TestNewSharedLimitOfATypeIsAppliedInSteps(t *testing.T) {
 	}
 	f.next("q00", 1)
 	before := f.rules.sort.next
-	f.sharedLimit(core.SharedLimit{Name: "s", Types: []string{"T"}, Throttle: core.Throttle{Leased: 3}})
+	f.limit(core.Limit{Name: "s", Selector: core.Selector{Types: []string{"T"}}, Throttle: core.Throttle{Leased: 3}})
 	if walked := f.rules.sort.next - before; walked > 100 {
 		t.Errorf("the operation examined %d jobs", walked)
 	}
@@ -51,7 +51,7 @@ func TestNewSharedLimitOfATypeIsAppliedInSteps(t *testing.T) {
 	if steps := f.finishWalk(); steps < queues*jobs/100 {
 		t.Errorf("only %d steps", steps)
 	}
-	if taken := f.rules.ListShared("s")[0].Use.Taken; taken != 2 {
+	if taken := f.rules.List(&core.ListLimits{Name: "s"}).Limits[0].Uses[0].Taken; taken != 2 {
 		t.Errorf("%d slots are taken by 2 leases", taken)
 	}
 	f.want("q05", 1, 11, 12, 92, 172, 252, 332)
@@ -62,23 +62,25 @@ func TestNewSharedLimitOfATypeIsAppliedInSteps(t *testing.T) {
 func TestChangesOfASharedLimitTouchFewQueuesAtOnce(t *testing.T) {
 	t.Parallel()
 	f := inSteps(t)
-	f.sharedLimit(core.SharedLimit{Name: "s", Types: []string{"T"}, Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{Name: "s", Selector: core.Selector{Types: []string{"T"}}, Throttle: core.Throttle{Leased: 1}})
 	const queues = 40
 	for i := range queues {
 		f.submit(fmt.Sprintf("q%02d type=T", i), fmt.Sprintf("q%02d type=U", i))
 	}
 	f.finishWalk()
 	f.want("q00", 1, 1, 2)
-	f.sharedLimit(core.SharedLimit{Name: "s", Types: []string{"T", "U"}, Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{
+		Name: "s", Selector: core.Selector{Types: []string{"T", "U"}}, Throttle: core.Throttle{Leased: 1},
+	})
 	f.check()
 	f.finishWalk()
 	f.want("q01", 1)
 	f.finish(1, 2)
 	f.want("q01", 1, 3)
-	f.sharedLimit(core.SharedLimit{Name: "s", Types: []string{"U"}, Throttle: core.Throttle{Leased: 1}})
+	f.limit(core.Limit{Name: "s", Selector: core.Selector{Types: []string{"U"}}, Throttle: core.Throttle{Leased: 1}})
 	f.finishWalk()
 	f.want("q02", 1, 5, 6)
-	if _, err := f.rules.RemoveShared("s"); err != nil {
+	if _, err := f.rules.Remove(core.LimitID{Name: "s"}, false); err != nil {
 		t.Fatal(err)
 	}
 	sorting := 0
@@ -98,14 +100,14 @@ func TestChangesOfASharedLimitTouchFewQueuesAtOnce(t *testing.T) {
 func TestQueueUnderOtherSharedLimitsGetsTheNewOne(t *testing.T) {
 	t.Parallel()
 	f := inSteps(t)
-	first := core.SharedLimit{Name: "a", Queues: []string{"q"}, Types: []string{"U"}}
+	first := core.Limit{Name: "a", Selector: core.Selector{Queues: []string{"q"}, Types: []string{"U"}}}
 	first.Leased = 9
-	f.sharedLimit(first)
+	f.limit(first)
 	for range 60 {
 		f.submit("q type=T", "q type=U", "p type=T")
 	}
 	f.finishWalk()
-	f.sharedLimit(core.SharedLimit{Name: "b", Types: []string{"T"}, Throttle: core.Throttle{Leased: 2}})
+	f.limit(core.Limit{Name: "b", Selector: core.Selector{Types: []string{"T"}}, Throttle: core.Throttle{Leased: 2}})
 	f.finishWalk()
 	f.want("p", 1, 3, 6)
 	f.want("q", 1, 2, 5, 8, 11, 14, 17, 20, 23, 26)
@@ -124,22 +126,22 @@ func TestSharedLimitsThatChangeDuringWalksHoldAfterThem(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		queue := func() string { return fmt.Sprint("q", rng.IntN(6)) }
 		typ := func() string { return []string{"T", "U", "q1"}[rng.IntN(3)] }
-		limits := map[string]core.SharedLimit{}
+		limits := map[string]core.Limit{}
 		for range 250 {
 			name := fmt.Sprint(rng.IntN(3))
 			switch rng.IntN(12) {
 			case 0:
-				l := core.SharedLimit{Name: name, Throttle: core.Throttle{Leased: uint32(1 + rng.IntN(3))}}
+				l := core.Limit{Name: name, Throttle: core.Throttle{Leased: uint32(1 + rng.IntN(3))}}
 				if rng.IntN(2) == 0 {
 					l.Queues = []string{queue(), queue()}
 				}
 				if rng.IntN(3) > 0 || len(l.Queues) == 0 {
 					l.Types = []string{typ(), typ()}
 				}
-				f.sharedLimit(l)
+				f.limit(l)
 				limits[name] = l
 			case 1:
-				if _, err := f.rules.RemoveShared(name); err == nil {
+				if _, err := f.rules.Remove(core.LimitID{Name: name}, false); err == nil {
 					delete(limits, name)
 				}
 			case 2, 3, 4, 5, 6:
@@ -171,7 +173,7 @@ func TestSharedLimitsThatChangeDuringWalksHoldAfterThem(t *testing.T) {
 }
 
 // wantWithin counts the leased jobs under each limit.
-func (f *fixture) wantWithin(limits map[string]core.SharedLimit) {
+func (f *fixture) wantWithin(limits map[string]core.Limit) {
 	f.Helper()
 	for name, l := range limits {
 		leased := uint32(0)

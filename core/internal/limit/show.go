@@ -39,7 +39,7 @@ func ShowQueue(r *Rules, q *Queue) string {
 		fmt.Fprintf(&b, " whole: %v %d %v", w.limit, w.slots, w.paid)
 	}
 	if q.rules != nil {
-		fmt.Fprintf(&b, " rules %v %+v %v", q.rules.sorted(), q.rules.sharing, q.rules.stored)
+		fmt.Fprintf(&b, " rules %v %+v %v", q.rules.limits, q.rules.sharing, q.rules.stored)
 	}
 	if x := q.order; x != nil {
 		fmt.Fprintf(&b, " open %v of %d chains", table.Seqs(r.table, &x.open), len(x.chains))
@@ -66,7 +66,7 @@ func ShowShared(r *Rules) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
 		s := r.shared.byName[name]
-		fmt.Fprintf(&b, " shared %+v: %d %v", s.SharedLimit, s.bucket.slots, s.bucket.paid)
+		fmt.Fprintf(&b, " shared %+v: %d %v", s.Limit, s.bucket.slots, s.bucket.paid)
 	}
 	return b.String()
 }

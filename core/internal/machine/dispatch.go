@@ -102,12 +102,6 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.shareQueue(c, op)
 	case *core.ListLimits:
 		m.listLimits(c, op)
-	case *core.PutSharedLimit:
-		m.putSharedLimit(c, op)
-	case *core.RemoveSharedLimit:
-		m.removeSharedLimit(c, op)
-	case *core.ListSharedLimits:
-		m.listSharedLimits(c, op)
 	case *core.PutPolicy:
 		m.putPolicy(c, op)
 	case *core.ListPolicies:

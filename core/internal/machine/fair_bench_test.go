@@ -27,10 +27,14 @@ func BenchmarkFairKeysUnderLimit(b *testing.B) {
 				do(&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byCustomer.Key, Fair: true}})
 				switch throttle := (core.Throttle{Leased: leased}); limit {
 				case "type":
-					do(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: core.ScopeType, Throttle: throttle}})
+					do(&core.PutLimit{Limit: core.Limit{
+						Selector: core.InQueue("q", core.ScopeType, ""), Throttle: throttle,
+					}})
 				case "shared":
 					types := []string{"T"}
-					do(&core.PutSharedLimit{Limit: core.SharedLimit{Name: "s", Types: types, Throttle: throttle}})
+					do(&core.PutLimit{Limit: core.Limit{
+						Name: "s", Selector: core.Selector{Types: types}, Throttle: throttle,
+					}})
 				}
 				submit := func(i int) {
 					tags := []string{fmt.Sprint("customer:", i%keys)}

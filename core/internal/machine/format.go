@@ -92,15 +92,16 @@ func lackedBy(format int, op core.Op) *record.Feature {
 func lackedByRule(format int, op core.Op) *record.Feature {
 	switch op := op.(type) {
 	case *core.PutLimit:
-		if !op.Limit.FromConfig {
+		switch {
+		case op.Limit.IsShared():
+			return record.LackedByMeta(format, limit.SharedPrefix)
+		case !op.Limit.FromConfig:
 			return record.LackedByMeta(format, limit.RulesPrefix)
 		}
 	case *core.ShareQueue:
 		if !op.Sharing.FromConfig && op.Sharing.Key.Kind != core.KeyNone {
 			return record.LackedByMeta(format, limit.RulesPrefix)
 		}
-	case *core.PutSharedLimit:
-		return record.LackedByMeta(format, limit.SharedPrefix)
 	case *core.PutPolicy:
 		if !op.FromConfig && op.Set.Has != 0 {
 			return record.LackedByMeta(format, policy.Prefix)

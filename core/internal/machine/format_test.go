@@ -81,7 +81,9 @@ func TestOperationsOfNewerFormatsAreRefused(t *testing.T) {
 			return &core.AppendLog{Ref: one, Authority: core.ByLeased, Lines: []string{"x"}}
 		},
 		"limit": func() core.Op {
-			return &core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1}}}
+			return &core.PutLimit{Limit: core.Limit{
+				Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1},
+			}}
 		},
 		"sharing": func() core.Op {
 			key := core.JobKey{Kind: core.KeyUnique}
@@ -93,7 +95,9 @@ func TestOperationsOfNewerFormatsAreRefused(t *testing.T) {
 		},
 		"shared limit": func() core.Op {
 			few := core.Throttle{Leased: 1}
-			return &core.PutSharedLimit{Limit: core.SharedLimit{Name: "all", Queues: []string{"q", "r"}, Throttle: few}}
+			return &core.PutLimit{Limit: core.Limit{
+				Name: "all", Selector: core.Selector{Queues: []string{"q", "r"}}, Throttle: few,
+			}}
 		},
 		"policy": func() core.Op {
 			return &core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 3}}
@@ -150,7 +154,9 @@ func TestUnaskedFeaturesAreOffInOlderFormats(t *testing.T) {
 	fails, moves, slow := uint32(7), core.PolicyExhausted|core.PolicyMaxFails, core.Throttle{Rate: 1, Burst: 3}
 	for _, op := range []core.Op{
 		&core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: moves, MoveTo: "dead"}, FromConfig: true},
-		&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: slow, FromConfig: true}},
+		&core.PutLimit{Limit: core.Limit{
+			Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: slow, FromConfig: true,
+		}},
 	} {
 		if r := do(op); r.Kind != core.Accepted {
 			t.Fatal(r.Err)

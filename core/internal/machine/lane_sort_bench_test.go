@@ -34,8 +34,8 @@ func BenchmarkLimitOfAMillionJobs(b *testing.B) {
 		}
 		steps := 1
 		step(func() {
-			m.Apply(now, c, []core.Op{&core.PutLimit{Limit: core.QueueLimit{
-				Queue: "q", Scope: core.ScopeType, Throttle: core.Throttle{Leased: 5},
+			m.Apply(now, c, []core.Op{&core.PutLimit{Limit: core.Limit{
+				Selector: core.InQueue("q", core.ScopeType, ""), Throttle: core.Throttle{Leased: 5},
 			}}})
 		})
 		for ; m.queues[m.table.QueueNumber("q")].Sorting; steps++ {

@@ -134,7 +134,9 @@ func TestManyWaitingClientsAreServedInSteps(t *testing.T) {
 	t.Run("workers at their limit", func(t *testing.T) {
 		t.Parallel()
 		l := newLimited()
-		l.do(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{LeasedPerWorker: 1}}})
+		l.do(&core.PutLimit{Limit: core.Limit{
+			Selector: core.InQueue("q", core.ScopeQueue, ""), Throttle: core.Throttle{LeasedPerWorker: 1},
+		}})
 		held := l.submitted(core.Job{})
 		first := l.joined()
 		l.as(first, wait("w", 1))

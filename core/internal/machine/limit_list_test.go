@@ -21,7 +21,9 @@ func TestUsesOfALimitAreBounded(t *testing.T) {
 		}
 		return r
 	}
-	must(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}}})
+	must(&core.PutLimit{Limit: core.Limit{
+		Selector: core.InQueue("q", core.ScopeKey, ""), Throttle: core.Throttle{Leased: 1},
+	}})
 	must(&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "shop"}}})
 	push := func(key string, priority int64) {
 		must(&core.Submit{Job: &core.Job{Queue: "q", Priority: priority, Tags: []string{"shop:" + key}}})

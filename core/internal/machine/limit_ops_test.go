@@ -28,13 +28,13 @@ func (r *reader) limitOp(verb string, tag uint64) core.Op {
 	}
 	switch verb {
 	case "put-limit":
-		return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{
-			Queue: queue, Scope: scopes[r.Option("scope")], Name: r.Option("name"), Throttle: r.throttle(),
+		return &core.PutLimit{Tag: tag, Limit: core.Limit{
+			Selector: core.InQueue(queue, scopes[r.Option("scope")], r.Option("name")), Throttle: r.throttle(),
 			FromConfig: r.flag("from-config"),
 		}}
 	case "remove-limit":
 		return &core.RemoveLimit{
-			Tag: tag, Queue: queue, Scope: scopes[r.Option("scope")], Name: r.Option("name"),
+			Tag: tag, ID: core.LimitID{Queue: queue, Scope: scopes[r.Option("scope")], Of: r.Option("name")},
 			FromConfig: r.flag("from-config"),
 		}
 	case "list-limits":
@@ -65,9 +65,12 @@ func (p *player) limits(a *core.Answer) string {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	mark := map[bool]string{true: " configured"}
 	for _, l := range a.Limits {
-		say("%s scope=%d name=%q leased=%d per-worker=%d slot-for=%v rate=%v burst=%d%s", l.Queue, l.Scope, l.Name,
-			l.Leased,
-			l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst, mark[l.FromConfig])
+		if l.IsShared() {
+			say("%s", p.sharedLimit(&l))
+			continue
+		}
+		say("%s scope=%d name=%q leased=%d per-worker=%d slot-for=%v rate=%v burst=%d%s", l.Queues[0], l.Scope, l.Of,
+			l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst, mark[l.FromConfig])
 		for _, u := range l.Uses {
 			text := fmt.Sprintf("  %q taken=%d ready=%d", u.Name, u.Taken, u.Ready)
 			if u.NextAt != 0 {

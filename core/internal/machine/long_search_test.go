@@ -13,7 +13,9 @@ func TestWaitingLeaseGetsTheJobOfALongSearch(t *testing.T) {
 	t.Parallel()
 	l := newLimited()
 	l.do(&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byCustomer.Key, Fair: true}})
-	l.do(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: core.ScopeType, Throttle: core.Throttle{Leased: 1}}})
+	l.do(&core.PutLimit{Limit: core.Limit{
+		Selector: core.InQueue("q", core.ScopeType, ""), Throttle: core.Throttle{Leased: 1},
+	}})
 	for i := range 2_500 {
 		l.do(&core.Submit{Job: &core.Job{Queue: "q", Type: fmt.Sprint(i), Tags: []string{"customer:a"}}})
 	}

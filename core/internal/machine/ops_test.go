@@ -382,9 +382,11 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 		}}
 	case "throttle":
 		if t := r.throttle(); t != (core.Throttle{}) {
-			return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{Queue: name, Throttle: t, FromConfig: true}}
+			return &core.PutLimit{Tag: tag, Limit: core.Limit{
+				Selector: core.InQueue(name, core.ScopeQueue, ""), Throttle: t, FromConfig: true,
+			}}
 		}
-		return &core.RemoveLimit{Tag: tag, Queue: name, FromConfig: true}
+		return &core.RemoveLimit{Tag: tag, ID: core.LimitID{Queue: name}, FromConfig: true}
 	case "keep-done":
 		return &core.KeepDone{
 			Tag: tag, Queue: name, Retention: core.Retention{For: r.span("for"), Count: int(r.number("count"))},

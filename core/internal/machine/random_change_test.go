@@ -128,7 +128,7 @@ func (l *history) limit(q string) core.Op {
 	}
 	switch l.rng.IntN(6) {
 	case 0:
-		return &core.RemoveLimit{Queue: q, Scope: scope, Name: name, FromConfig: fromConfig}
+		return &core.RemoveLimit{ID: core.LimitID{Queue: q, Scope: scope, Of: name}, FromConfig: fromConfig}
 	case 1, 2:
 		s := core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyKind(l.rng.IntN(3))}, FromConfig: fromConfig}
 		if s.Key.Kind == core.KeyTag {
@@ -147,7 +147,7 @@ func (l *history) limit(q string) core.Op {
 	if l.maybe(3) {
 		t.Rate, t.Burst = float64(1+l.rng.IntN(3)), uint32(l.rng.IntN(3))
 	}
-	return &core.PutLimit{Limit: core.QueueLimit{
-		Queue: q, Scope: scope, Name: name, Throttle: t, FromConfig: fromConfig,
+	return &core.PutLimit{Limit: core.Limit{
+		Selector: core.InQueue(q, scope, name), Throttle: t, FromConfig: fromConfig,
 	}}
 }

@@ -314,7 +314,7 @@ func (l *history) knows(m *machine.Machine, overdue map[string]bool) (all []stri
 	limits := ask(&core.ListLimits{})
 	for _, limit := range limits.Limits {
 		if !limit.FromConfig {
-			say("limit %+v", limit)
+			say("limit %+v", limit.Limit)
 		}
 	}
 	for _, sharing := range limits.Sharings {

@@ -69,14 +69,12 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.history.Restore(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
-	case strings.HasPrefix(name, limit.RulesPrefix):
-		err = m.restoreRules(name, value)
+	case strings.HasPrefix(name, limit.RulesPrefix), strings.HasPrefix(name, limit.SharedPrefix):
+		err = m.limits.Restore(name, value)
 	case strings.HasPrefix(name, policy.Prefix):
 		err = m.policies.Restore(name, value)
 	case strings.HasPrefix(name, limit.RatePrefix):
 		err = m.limits.RestoreRate(name, value)
-	case strings.HasPrefix(name, limit.SharedPrefix):
-		err = m.limits.RestoreShared(name, value)
 	case strings.HasPrefix(name, schedule.Prefix):
 		err = m.schedules.Restore(name, value)
 	case strings.HasPrefix(name, schedule.PositionPrefix):

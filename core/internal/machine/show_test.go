@@ -238,9 +238,6 @@ func (p *player) replyText(r *core.Reply) string {
 		if r.Limits != nil {
 			return p.limits(r.Answer)
 		}
-		if r.SharedLimits != nil {
-			return p.sharedLimits(r.SharedLimits)
-		}
 		if r.Policies != nil {
 			return policies(r.Policies)
 		}

@@ -132,7 +132,7 @@ func (w *world) limit(q string, tag uint64) core.Op {
 	scope := core.LimitScope(w.rng.IntN(3))
 	switch w.rng.IntN(5) {
 	case 0, 1:
-		return &core.RemoveLimit{Tag: tag, Queue: q, Scope: scope}
+		return &core.RemoveLimit{Tag: tag, ID: core.LimitID{Queue: q, Scope: scope}}
 	case 2:
 		if w.rng.IntN(2) == 0 {
 			return &core.ShareQueue{
@@ -152,7 +152,7 @@ func (w *world) limit(q string, tag uint64) core.Op {
 	if w.rng.IntN(3) == 0 || t == (core.Throttle{}) {
 		t.Rate, t.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(3))
 	}
-	return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{Queue: q, Scope: scope, Throttle: t}}
+	return &core.PutLimit{Tag: tag, Limit: core.Limit{Selector: core.InQueue(q, scope, ""), Throttle: t}}
 }
 
 // batch opens a batch, or commits or reopens a recent one.

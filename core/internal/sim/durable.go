@@ -26,7 +26,6 @@ type snapshot struct {
 	limits  string
 
 	policies [2]string // by scope
-	shared   string
 }
 
 // snapshot reads everything, without checks.
@@ -58,8 +57,7 @@ func (w *world) snapshot() *snapshot {
 		s.queues[q.Name] = q
 	}
 	limits := one(&core.ListLimits{})
-	s.limits = fmt.Sprint(limits.Limits, limits.Sharings)
-	s.shared = sharedText(one(&core.ListSharedLimits{}).SharedLimits)
+	s.limits = limitsText(limits.Limits) + fmt.Sprint(limits.Sharings)
 	for scope := range s.policies {
 		s.policies[scope] = fmt.Sprint(one(&core.ListPolicies{Scope: core.PolicyScope(scope)}).Policies)
 	}
@@ -147,11 +145,9 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 			return fmt.Errorf("entry %q is %q", r.Data, s.meta)
 		}
 	case core.Answered:
-		if op, all := op.(*core.ListLimits); all && op.Queue == "" && fmt.Sprint(r.Limits, r.Sharings) != s.limits {
+		if op, all := op.(*core.ListLimits); all && op.Queue == "" &&
+			limitsText(r.Limits)+fmt.Sprint(r.Sharings) != s.limits {
 			return fmt.Errorf("limits %v %v are %s", r.Limits, r.Sharings, s.limits)
-		}
-		if _, is := op.(*core.ListSharedLimits); is && sharedText(r.SharedLimits) != s.shared {
-			return fmt.Errorf("shared limits %v are %s", r.SharedLimits, s.shared)
 		}
 		if op, is := op.(*core.ListPolicies); is && op.Name == "" && fmt.Sprint(r.Policies) != s.policies[op.Scope] {
 			return fmt.Errorf("policies %v are %s", r.Policies, s.policies[op.Scope])
@@ -387,9 +383,6 @@ func (w *world) compare(before, after *snapshot) error {
 	}
 	if before.limits != after.limits {
 		return fmt.Errorf("limits were %s and are %s", before.limits, after.limits)
-	}
-	if before.shared != after.shared {
-		return fmt.Errorf("shared limits were %s and are %s", before.shared, after.shared)
 	}
 	if before.policies != after.policies {
 		return fmt.Errorf("policies were %v and are %v", before.policies, after.policies)

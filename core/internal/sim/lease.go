@@ -52,7 +52,7 @@ func (w *world) leaseReply(c *client, r *core.Reply) error {
 
 // anyLimits reports whether there are limits. If jobs share a limit, a lease may get fewer jobs than it waits for.
 func (w *world) anyLimits() bool {
-	return len(w.ask(&core.ListLimits{}).Limits) > 0 || len(w.ask(&core.ListSharedLimits{}).SharedLimits) > 0
+	return len(w.ask(&core.ListLimits{}).Limits) > 0
 }
 
 // leaseSpan returns how long a lease of the job lasts; zero: until the connection closes.

@@ -22,7 +22,7 @@ type sharedLimit struct {
 
 // sharedVersion is a limit from a commit on; without a name, it was removed.
 type sharedVersion struct {
-	limit core.SharedLimit
+	limit core.Limit
 	made  core.Commit
 }
 
@@ -33,11 +33,11 @@ type sharedUse struct {
 	cost  uint32
 }
 
-func (s *sharedLimit) now() *core.SharedLimit { return &s.past[len(s.past)-1].limit }
+func (s *sharedLimit) now() *core.Limit { return &s.past[len(s.past)-1].limit }
 
 // covers reports whether a limit applies to the jobs of a queue. In the simulation, types have the names of their
 // queues.
-func covers(l *core.SharedLimit, queue string) bool {
+func covers(l *core.Limit, queue string) bool {
 	return slices.Contains(l.Queues, queue) || slices.Contains(l.Types, queue)
 }
 
@@ -54,11 +54,11 @@ func (m *model) isShared(queue string) bool {
 // shareLimit sets or removes a shared limit.
 func (w *world) shareLimit() error {
 	c, tag, name := w.anyClient(), w.newTag(), []string{"s1", "s2"}[w.rng.IntN(2)]
-	var op core.Op = &core.RemoveSharedLimit{Tag: tag, Name: name}
-	next := core.SharedLimit{}
+	var op core.Op = &core.RemoveLimit{Tag: tag, ID: core.LimitID{Name: name}}
+	next := core.Limit{}
 	if w.rng.IntN(4) > 0 {
-		next = core.SharedLimit{
-			Name: name, Queues: []string{queueName(w.rng.IntN(2)), queueName(2)},
+		next = core.Limit{
+			Name: name, Selector: core.Selector{Queues: []string{queueName(w.rng.IntN(2)), queueName(2)}},
 			Throttle: core.Throttle{Leased: uint32(w.rng.IntN(5))},
 		}
 		if w.rng.IntN(2) == 0 {
@@ -67,7 +67,7 @@ func (w *world) shareLimit() error {
 		if next.Leased == 0 || w.rng.IntN(2) == 0 {
 			next.Rate, next.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(4))
 		}
-		op = &core.PutSharedLimit{Tag: tag, Limit: next}
+		op = &core.PutLimit{Tag: tag, Limit: next}
 	}
 	w.note("%+v", op)
 	return w.do(c, op, tag, func(r core.Reply) {
@@ -151,19 +151,21 @@ func (m *model) sharedDurable() {
 	}
 }
 
-// sharedText describes the limits without their use.
-func sharedText(all []core.SharedLimitInfo) (text string) {
+// limitsText describes the limits without their use.
+func limitsText(all []core.LimitInfo) (text string) {
 	for i := range all {
-		text += fmt.Sprintf("%+v ", all[i].SharedLimit)
+		text += fmt.Sprintf("%+v ", all[i].Limit)
 	}
 	return text
 }
 
 // sharedAfterCrash checks that each limit is possible after the crash, and updates the model to it.
 func (w *world) sharedAfterCrash(committed core.Commit) error {
-	have := map[string]core.SharedLimit{}
-	for _, row := range w.ask(&core.ListSharedLimits{}).SharedLimits {
-		have[row.Name] = row.SharedLimit
+	have := map[string]core.Limit{}
+	for _, row := range w.ask(&core.ListLimits{}).Limits {
+		if row.IsShared() {
+			have[row.Name] = row.Limit
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.model.shared)) {
 		s, found := w.model.shared[name], -1
@@ -188,7 +190,7 @@ func (w *world) sharedAfterCrash(committed core.Commit) error {
 }
 
 // inOrder returns a limit with its names sorted and without duplicates.
-func normalized(l core.SharedLimit) core.SharedLimit {
+func normalized(l core.Limit) core.Limit {
 	l.Queues = slices.Compact(slices.Sorted(slices.Values(l.Queues)))
 	l.Types = slices.Compact(slices.Sorted(slices.Values(l.Types)))
 	return l
