@@ -2,8 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
-	"time"
 
 	"broker/core"
 	"broker/core/coretest"
@@ -49,7 +49,7 @@ func TestLongQueuesAreReadAhead(t *testing.T) {
 					got = e.Do(client, nil, nil)
 				}
 				for e.readers.busy() { // otherwise the next lease may be sooner
-					time.Sleep(100 * time.Microsecond)
+					runtime.Gosched()
 				}
 			}
 			if r := got[0]; r.Kind != core.Assigned || string(r.Job.Body) != fmt.Sprint(n) || r.Job.Queue != queue(n) {
@@ -87,7 +87,7 @@ func TestReadAheadFollowsRunsOfReads(t *testing.T) {
 		"two queues":               {[]uint64{10, 5000, 11, 5001}, []bool{false, false, true, true}},
 		"read while it comes":      {[]uint64{1, 2, 3, 4}, []bool{false, true, false, false}},
 		"the run that is oldest":   {[]uint64{1, 1e3, 2e3, 3e3, 4e3, 5e3, 6e3, 7e3, 8e3, 2}, make([]bool, 10)},
-		"the run that is youngest": {[]uint64{1, 1e3, 2e3, 3e3, 8001, 8002}, []bool{false, false, false, false, false, true}},
+		"the run that is youngest": {[]uint64{1, 1e3, 2e3, 8001, 8002}, []bool{false, false, false, false, true}},
 	} {
 		var a readAhead
 		for k, seq := range c.reads {

@@ -13,7 +13,8 @@ import (
 func TestRefillKeepsWhatHasNotChanged(t *testing.T) {
 	t.Parallel()
 	clk, shelf := coretest.NewClock(), newMemStore()
-	m := machine.New(machine.Options{Persist: true, Await: true, Wakeup: -1, DefaultLease: time.Minute})
+	opts := machine.Options{Persist: true, Await: true, Wakeup: -1, DefaultLease: time.Minute}
+	m := machine.New(opts)
 	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	for _, queue := range []string{"stays", "changed", "taken", "removed"} {
 		do(t, m, c, &core.Submit{Job: &core.Job{Queue: queue, Origin: core.Faktory, Body: []byte("old")}})
@@ -28,7 +29,8 @@ func TestRefillKeepsWhatHasNotChanged(t *testing.T) {
 	}
 	commit()
 	for _, cache := range []int{1, 3000} {
-		m = machine.New(machine.Options{Persist: true, Await: true, CacheBytes: cache, Wakeup: -1, DefaultLease: time.Minute})
+		opts.CacheBytes = cache
+		m = machine.New(opts)
 		if err := shelf.load(m, clk.Now()); err != nil {
 			t.Fatal(err)
 		}
