@@ -125,7 +125,7 @@ type Conveyor struct {
 	Password string `toml:"password" doc:"password that clients send with AUTH; a value that starts with a slash names a file"`
 }
 
-// Beanstalk is the port for clients of beanstalkd.
+// Beanstalk is the port for Beanstalk clients.
 type Beanstalk struct {
 	Protocol
 }

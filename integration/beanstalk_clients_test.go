@@ -15,7 +15,7 @@ import (
 	"broker/integration/server"
 )
 
-// startBeanstalkPort starts a broker with a port for clients of beanstalkd.
+// startBeanstalkPort starts a broker with a port for Beanstalk clients.
 func startBeanstalkPort(t *testing.T) (*harness.Broker, string) {
 	t.Helper()
 	harness.BrokerOnly(t)
@@ -24,7 +24,7 @@ func startBeanstalkPort(t *testing.T) (*harness.Broker, string) {
 	return harness.Start(t, harness.Options{Args: []string{"--beanstalk", addr}}), addr
 }
 
-// beanstalkPort is the address of a broker for clients of beanstalkd, or of beanstalkd itself with BROKER_REFERENCE=1.
+// beanstalkPort is the address of a broker for Beanstalk clients, or of beanstalkd itself with BROKER_REFERENCE=1.
 func beanstalkPort(t *testing.T) string {
 	t.Helper()
 	if addr := harness.ReferenceBeanstalkd(t); addr != "" {

@@ -43,7 +43,7 @@ var cutOvers = []cutOverCase{
 		"faktory", "faktory", startFaktorySource, startPort(func(b *harness.Broker) string { return b.Faktory }),
 		faktoryOrders, faktoryOrderWorker,
 	},
-	{"beanstalkd", "beanstalkd", startBeanstalkSource, startBeanstalkPort, beanstalkOrders, beanstalkOrderWorker},
+	{"beanstalk", "beanstalkd", startBeanstalkSource, startBeanstalkPort, beanstalkOrders, beanstalkOrderWorker},
 }
 
 func startPort(port func(b *harness.Broker) string) func(t *testing.T) (b *harness.Broker, address string) {
@@ -387,7 +387,7 @@ func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
 // cutOverApps are the queues of the apps that are recorded elsewhere.
 var cutOverApps = map[string]string{
 	"gearman command": "rev", "Gearman in Perl": "reverse,fails,progress", "Faktory in Go": "numbers",
-	"beanstalkd": "mail",
+	"beanstalk": "mail",
 }
 
 // The same apps find no difference at a proxy that may cut their queues over, nor once it has.

@@ -55,16 +55,16 @@ var examples = []example{
 // optionalExamples are played with themselves and with python.
 var optionalExamples = []example{
 	{
-		name: "php-beanstalkd", folder: "php", needs: []string{"php", "php-pheanstalk"}, portFlag: "--beanstalk",
-		producer: []string{"php", "beanstalkd_producer.php"}, worker: []string{"php", "beanstalkd_worker.php"},
+		name: "php-beanstalk", folder: "php", needs: []string{"php", "php-pheanstalk"}, portFlag: "--beanstalk",
+		producer: []string{"php", "beanstalk_producer.php"}, worker: []string{"php", "beanstalk_worker.php"},
 	},
 	{
-		name: "python-beanstalkd", folder: "python", needs: []string{"python3"}, portFlag: "--beanstalk",
-		producer: []string{"python3", "beanstalkd_producer.py"}, worker: []string{"python3", "beanstalkd_worker.py"},
+		name: "python-beanstalk", folder: "python", needs: []string{"python3"}, portFlag: "--beanstalk",
+		producer: []string{"python3", "beanstalk_producer.py"}, worker: []string{"python3", "beanstalk_worker.py"},
 	},
 	{
-		name: "node-beanstalkd", folder: "node", node: true, portFlag: "--beanstalk",
-		producer: []string{"node", "beanstalkd_producer.js"}, worker: []string{"node", "beanstalkd_worker.js"},
+		name: "node-beanstalk", folder: "node", node: true, portFlag: "--beanstalk",
+		producer: []string{"node", "beanstalk_producer.js"}, worker: []string{"node", "beanstalk_worker.js"},
 	},
 	{
 		name: "go-conveyor", folder: "go", portFlag: "--conveyor",

@@ -127,7 +127,7 @@ func dialAsker(t *testing.T, address string) func(request string) string {
 	return asker(t, conn)
 }
 
-// The certificate of a beanstalkd client and the token of a Conveyor client name its principal. Other clients are the
+// The certificate of a Beanstalk client and the token of a Conveyor client name its principal. Other clients are the
 // principal of the section.
 func TestPrincipalsOfBeanstalkAndConveyor(t *testing.T) {
 	t.Parallel()
@@ -224,8 +224,8 @@ func TestNamespacesOfBeanstalkAndConveyor(t *testing.T) {
 	check(t, fkt.Ack(job.Jid))
 	check(t, fkt.Push(fktJob("q", 1)))
 	equal(t, "Conveyor and a queue outside", conveyor("LLEN conv:queue:q\r\n"), ":0")
-	equal(t, "beanstalkd and a queue outside", bean("peek-ready\r\n"), "NOT_FOUND")
+	equal(t, "Beanstalk and a queue outside", bean("peek-ready\r\n"), "NOT_FOUND")
 	check(t, fkt.Push(fktJob("n.q", 1)))
 	equal(t, "a job for Conveyor", conveyor("LLEN conv:queue:q\r\n"), ":1")
-	equal(t, "and for beanstalkd", bean("peek-ready\r\n"), "FOUND 3 3")
+	equal(t, "and for Beanstalk", bean("peek-ready\r\n"), "FOUND 3 3")
 }

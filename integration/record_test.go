@@ -84,15 +84,15 @@ var recordings = []recorded{
 		address, _ := startFaktorySource(t, &harness.Broker{BrokerServer: &server.BrokerServer{}})
 		return address
 	}, recordFaktory, func(b *harness.Broker) string { return b.Faktory }, 80},
-	{"beanstalkd", "beanstalkd", upstreamBeanstalkd, recordBeanstalk, nil, 120},
+	{"beanstalk", "beanstalk", upstreamBeanstalkd, recordBeanstalk, nil, 120},
 	// beanstalkd sometimes loses the end of a ttr, and the client then waits in vain.
 	{
-		"pheanstalk", "beanstalkd", upstreamBeanstalkd,
+		"pheanstalk", "beanstalk", upstreamBeanstalkd,
 		published("php-pheanstalk", "php", "php/pheanstalk.php", "HOST", "PORT", "ttr"), nil, 80,
 	},
-	{"Laravel", "beanstalkd", upstreamBeanstalkd, published("php-laravel", "php", "php/laravel.php", "HOST",
+	{"Laravel", "beanstalk", upstreamBeanstalkd, published("php-laravel", "php", "php/laravel.php", "HOST",
 		"PORT"), nil, 40},
-	{"jackd", "beanstalkd", upstreamBeanstalkd, published("node", "node", "node/jackd.js", "HOST", "PORT"), nil, 40},
+	{"jackd", "beanstalk", upstreamBeanstalkd, published("node", "node", "node/jackd.js", "HOST", "PORT"), nil, 40},
 	{
 		"Qless in Python", "qless", upstreamQless,
 		published("python3-redis", "/usr/bin/python3", "python/redis_qless.py", "ADDR"), nil, 300,

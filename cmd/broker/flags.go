@@ -32,7 +32,7 @@ var flagSettings = []flagSetting{
 	{"faktory", "faktory.listen", "ADDR", "address for Faktory clients"},
 	{"qless", "qless.listen", "ADDR", "address for Qless clients, in place of Redis"},
 	{"conveyor", "conveyor.listen", "ADDR", "address for Conveyor clients, in place of Redis"},
-	{"beanstalk", "beanstalk.listen", "ADDR", "address for beanstalkd clients"},
+	{"beanstalk", "beanstalk.listen", "ADDR", "address for Beanstalk clients"},
 	{"sqs", "sqs.listen", "ADDR", "address for clients of Amazon SQS"},
 	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
 	{"node", "cluster.node", "ID", "id of this node in a cluster"},

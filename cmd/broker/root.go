@@ -15,7 +15,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "broker",
 		Short: "a durable job broker for clients of many protocols",
-		Long: "A durable job broker for clients of Gearman, Faktory, beanstalkd, Amazon SQS, Workq, Qless, Conveyor and HTTP.\n\n" +
+		Long: "A durable job broker for clients of Gearman, Faktory, Beanstalk, Amazon SQS, Workq, Qless, Conveyor and HTTP.\n\n" +
 			"  broker serve                     start the broker with its store in ./data\n" +
 			"  broker push emails '[\"hello\"]'   submit a job\n" +
 			"  broker queues                    look at the queues",

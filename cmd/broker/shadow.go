@@ -96,6 +96,7 @@ func (f *shadowFlags) check() error {
 			return fmt.Errorf("--%s is required", flag.name)
 		}
 	}
+	f.protocol = wiretap.ProtocolNamed(f.protocol)
 	if err := wiretap.CheckProtocol(f.protocol); err != nil {
 		return err
 	}

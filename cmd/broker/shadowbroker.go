@@ -40,7 +40,7 @@ var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
 		return workq.New(access.Unrestricted(b, core.Workq),
 			workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
 	},
-	"beanstalkd": func(b core.Broker) (frontends.Frontend, error) {
+	"beanstalk": func(b core.Broker) (frontends.Frontend, error) {
 		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{Version: version}), nil
 	},
 	"qless": func(b core.Broker) (frontends.Frontend, error) {

@@ -1,4 +1,4 @@
-// Package beanstalk speaks the protocol of beanstalkd 1.12.
+// Package beanstalk speaks the Beanstalk protocol, as beanstalkd 1.12 does.
 //
 // # Framing
 //
@@ -23,7 +23,7 @@
 //
 // # Terms
 //
-//	beanstalkd        core
+//	Beanstalk         core
 //	tube              queue, with the configured namespace as a prefix
 //	id                Seq, of jobs of every origin
 //	pri               Priority = 1024 − pri: the usual 1024 is 0

@@ -15,22 +15,22 @@ import (
 
 // unfinished begins a request with a large body, by protocol.
 var unfinished = map[string]string{
-	"Workq":      "add 6ba7b810-9dad-41d1-80b4-00c04fd430c4 ping 1000 60000 1000000\r\n",
-	"Gearman":    "\x00REQ" + string(binary.BigEndian.AppendUint32([]byte{0, 0, 0, submitJobBg}, 1000000)),
-	"Faktory":    "PUSH ",
-	"Qless":      "*2\r\n$4\r\nECHO\r\n$1000000\r\n",
-	"Conveyor":   "*2\r\n$4\r\nECHO\r\n$1000000\r\n",
-	"beanstalkd": "put 0 0 60 1000000\r\n",
+	"Workq":     "add 6ba7b810-9dad-41d1-80b4-00c04fd430c4 ping 1000 60000 1000000\r\n",
+	"Gearman":   "\x00REQ" + string(binary.BigEndian.AppendUint32([]byte{0, 0, 0, submitJobBg}, 1000000)),
+	"Faktory":   "PUSH ",
+	"Qless":     "*2\r\n$4\r\nECHO\r\n$1000000\r\n",
+	"Conveyor":  "*2\r\n$4\r\nECHO\r\n$1000000\r\n",
+	"Beanstalk": "put 0 0 60 1000000\r\n",
 }
 
 // dismissals are the replies to a client without rights that sends too much.
 var dismissals = map[string]string{
-	"Workq":      "-CLIENT-ERROR Not allowed: too much input from a client without rights\r\n",
-	"Gearman":    "NOT_ALLOWED\x00too much input from a client without rights",
-	"Faktory":    "-ERR too much input from a client without rights\r\n",
-	"Qless":      "-NOAUTH too much input from a client without rights\r\n",
-	"Conveyor":   "-NOAUTH too much input from a client without rights\r\n",
-	"beanstalkd": "UNKNOWN_COMMAND\r\n",
+	"Workq":     "-CLIENT-ERROR Not allowed: too much input from a client without rights\r\n",
+	"Gearman":   "NOT_ALLOWED\x00too much input from a client without rights",
+	"Faktory":   "-ERR too much input from a client without rights\r\n",
+	"Qless":     "-NOAUTH too much input from a client without rights\r\n",
+	"Conveyor":  "-NOAUTH too much input from a client without rights\r\n",
+	"Beanstalk": "UNKNOWN_COMMAND\r\n",
 }
 
 // guardedStage has a front-end whose port gives its clients a principal with a role; empty: a principal without roles.

@@ -13,7 +13,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// beanstalkOf adds a front-end for clients of beanstalkd.
+// beanstalkOf adds a front-end for Beanstalk clients.
 func (e *env) beanstalkOf() *frontendtest.Stage {
 	return frontendtest.NewStage(e.t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
 		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{})
@@ -53,7 +53,7 @@ func TestBeanstalkWorkerRunsJobsOfWorkqClients(t *testing.T) {
 	}
 }
 
-// Jobs of beanstalkd clients are plain bytes for other workers, and keep their own rules.
+// Jobs of Beanstalk clients are plain bytes for other workers, and keep their own rules.
 func TestOtherWorkersRunJobsOfBeanstalkClients(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -78,7 +78,7 @@ func TestOtherWorkersRunJobsOfBeanstalkClients(t *testing.T) {
 	client.Want("NOT_FOUND\r\nFOUND 2 5\r\nagain\r\n")
 }
 
-// beanstalkStats returns a beanstalkd client's view of a job: its state and the counters that are not zero.
+// beanstalkStats returns a Beanstalk client's view of a job: its state and the counters that are not zero.
 func beanstalkStats(c *frontendtest.Client, seq uint64) string {
 	c.Send(fmt.Sprintf("stats-job %d\r\n", seq))
 	text := string(c.Rest())
@@ -99,7 +99,7 @@ func beanstalkStats(c *frontendtest.Client, seq uint64) string {
 	return b.String()
 }
 
-// beanstalkSubmitted runs a job of beanstalkd with a worker of another protocol.
+// beanstalkSubmitted runs a Beanstalk job with a worker of another protocol.
 func beanstalkSubmitted(t *testing.T, k workerKind, end int) string {
 	t.Helper()
 	e := newEnv(t, frontendtest.InMemory)
@@ -125,7 +125,7 @@ func beanstalkSubmitted(t *testing.T, k workerKind, end int) string {
 	return strings.Join(parts, "; ")
 }
 
-// beanstalkEnds are the ways in which a worker of beanstalkd ends its work.
+// beanstalkEnds are the ways in which a Beanstalk worker ends its work.
 var beanstalkEnds = []struct {
 	name string
 	run  func(e *env, c *frontendtest.Client, seq uint64)
@@ -150,7 +150,7 @@ var beanstalkEnds = []struct {
 	{"ttr over", func(e *env, _ *frontendtest.Client, _ uint64) { e.advance(ttr) }},
 }
 
-// beanstalkWorker runs a job of another protocol with a worker of beanstalkd.
+// beanstalkWorker runs a job of another protocol with a Beanstalk worker.
 func beanstalkWorker(t *testing.T, o origin, end int) string {
 	t.Helper()
 	e := newEnv(t, frontendtest.InMemory)
@@ -172,7 +172,7 @@ func beanstalkWorker(t *testing.T, o origin, end int) string {
 	return fmt.Sprintf("body: `%s`; client: %s; job: %s", body, report(), e.state(seq))
 }
 
-// TestBeanstalkSharingTable runs every cell of the tables about beanstalkd and compares the results with
+// TestBeanstalkSharingTable runs every cell of the tables about Beanstalk and compares the results with
 // docs/sharing.md.
 func TestBeanstalkSharingTable(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestBeanstalkSharingTable(t *testing.T) {
 		names = append(names, end.name)
 	}
 	sharingSection(t, section{
-		name: "beanstalkd", submitted: "beanstalkd job", works: "beanstalkd worker", ends: names,
+		name: "Beanstalk", submitted: "Beanstalk job", works: "Beanstalk worker", ends: names,
 		submit: beanstalkSubmitted, work: beanstalkWorker,
 	})
 }

@@ -210,7 +210,7 @@ func conveyorRoles() rolePort {
 
 func beanstalkRoles() rolePort {
 	return rolePort{
-		name: "beanstalkd", protocol: core.Beanstalk, folder: "beanstalk", tables: []string{"commands"},
+		name: "Beanstalk", protocol: core.Beanstalk, folder: "beanstalk", tables: []string{"commands"},
 		refusals: []string{"UNKNOWN_COMMAND"},
 		make: func(b *access.Guard) frontends.Frontend {
 			return beanstalk.New(b, beanstalk.Options{})

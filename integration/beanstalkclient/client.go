@@ -1,4 +1,4 @@
-// Package beanstalkclient is a strict client of beanstalkd: an unexpected reply is an error.
+// Package beanstalkclient is a strict Beanstalk client: an unexpected reply is an error.
 package beanstalkclient
 
 import (
@@ -17,7 +17,7 @@ const replyWait = 2 * time.Minute
 // Refusal is an error reply.
 type Refusal string
 
-func (r Refusal) Error() string { return "beanstalkd: " + string(r) }
+func (r Refusal) Error() string { return "beanstalk: " + string(r) }
 
 // Refusals that callers distinguish.
 const (

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// beanstalkName is the group of beanstalkd's protocol. beanstalkd is also what Workq is compared with.
+// beanstalkName is the group of the Beanstalk protocol. beanstalkd is also what Workq is compared with.
 const beanstalkName = "beanstalk"
 
 type beanstalk struct{}

@@ -12,7 +12,7 @@ import (
 	"broker/integration/server"
 )
 
-// tube is a client of beanstalkd's protocol.
+// tube is a Beanstalk client.
 type tube struct {
 	*beanstalkclient.Client
 	numbers map[string]string // by the id of the test
@@ -45,7 +45,7 @@ func (b *tube) finish(id string) (bool, error) {
 	return err == nil, err
 }
 
-// linked starts a cluster whose followers are linked to the leader, with ports for beanstalkd's protocol.
+// linked starts a cluster whose followers are linked to the leader, with Beanstalk ports.
 func linked(t *testing.T) (c *cluster, all []protocol) {
 	t.Helper()
 	tubes := make(map[*server.BrokerServer]string)

@@ -95,36 +95,36 @@ var suites = []suite{
 		differs: "Faktory's free server has no batches, tracking and unique jobs: skipped there, run here",
 	},
 	{
-		name: "pheanstalk, programs of the integration tests", protocol: "beanstalkd",
+		name: "pheanstalk, programs of the integration tests", protocol: "Beanstalk",
 		tests: "^TestBeanstalkFlowsOfPublishedClients$/^pheanstalk$", version: debian + "php-pda-pheanstalk",
 		server: beanstalkd, what: "bodies, life, order, tubes, stats, time to run",
 	},
 	{
-		name: "Laravel's queue, programs of the integration tests", protocol: "beanstalkd",
+		name: "Laravel's queue, programs of the integration tests", protocol: "Beanstalk",
 		tests: "^TestBeanstalkFlowsOfPublishedClients$/^Laravel$", version: debian + "php-illuminate-queue",
 		server: beanstalkd, what: "works, retries, gives up, later, raw",
 	},
 	{
-		name: "Beaneater, programs of the integration tests", protocol: "beanstalkd",
+		name: "Beaneater, programs of the integration tests", protocol: "Beanstalk",
 		tests: "^TestBeanstalkFlowsOfPublishedClients$/^Beaneater$", version: debian + "ruby-beaneater",
 		server: beanstalkd, what: "puts, processes, clears, lists",
 		differs: "the last flow wants a value for each key of `stats`, and beanstalkd leaves one empty",
 	},
 	{
-		name: "jackd, programs of the integration tests", protocol: "beanstalkd",
+		name: "jackd, programs of the integration tests", protocol: "Beanstalk",
 		tests: "^TestBeanstalkFlowsOfPublishedClients$/^jackd$", version: npm + "jackd", server: beanstalkd,
 		what: "bodies, life, tubes, waits",
 	},
 	{
-		name: "go-beanstalk", protocol: "beanstalkd", tests: "^TestGoBeanstalk$",
+		name: "go-beanstalk", protocol: "Beanstalk", tests: "^TestGoBeanstalk$",
 		version: goMod + "github.com/beanstalkd/go-beanstalk", server: beanstalkd, what: "life of a job, errors, tubes",
 	},
 	{
-		name: "beaneater", protocol: "beanstalkd", output: miniTest, server: beanstalkd, what: "its own tests",
+		name: "beaneater", protocol: "Beanstalk", output: miniTest, server: beanstalkd, what: "its own tests",
 		shell: fmt.Sprintf(ruby, ""),
 	},
 	{
-		name: "pheanstalk", protocol: "beanstalkd", output: phpUnit, server: beanstalkd, what: "its own tests",
+		name: "pheanstalk", protocol: "Beanstalk", output: phpUnit, server: beanstalkd, what: "its own tests",
 		shell: `"$(ls vendor/bin/phpunit 2>/dev/null || command -v phpunit)" --bootstrap tests/bootstrap.php tests`,
 		env:   []string{"SERVER_HOST=127.0.0.1"},
 		known: 3,

@@ -19,7 +19,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// fronts are clients of beanstalkd and of Conveyor that submit and run each other's jobs.
+// fronts are clients of Beanstalk and of Conveyor that submit and run each other's jobs.
 type fronts struct {
 	*harness.Broker
 	k                   *ledger

@@ -11,7 +11,7 @@ type record struct {
 	body     string
 	id       string // of Workq, Faktory and Conveyor jobs
 	handle   string // of Gearman jobs
-	number   string // of beanstalkd jobs
+	number   string // of Beanstalk jobs
 	later    bool   // it is not due during the test
 	parked   bool   // a worker has buried, delayed or failed it
 	family   bool   // it may wait for others

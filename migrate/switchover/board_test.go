@@ -54,7 +54,7 @@ func TestProtocolsThatCannotBeSwitchedAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"workq", "qless", "smtp"} {
 		if _, err := NewSwitch(Options{Protocol: name}); err == nil ||
-			!strings.Contains(err.Error(), "beanstalkd, faktory, gearman") {
+			!strings.Contains(err.Error(), "beanstalk, faktory, gearman") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,7 +17,7 @@
 //	gearman.go, gearmanconn.go, gearmanreply.go, gearmanpacket.go   Gearman: requests of a connection overlap
 //	sequence.go   protocols whose replies are in the order of the requests
 //	faktory.go, faktorywork.go   Faktory: submissions, and what workers ask
-//	beanstalkd.go   beanstalkd
+//	beanstalk.go    Beanstalk
 //	control.go    changes and reports over HTTP
 //
 // Every reply comes from one of the two sides. If the broker does not acknowledge a submission, the client gets an

@@ -39,9 +39,9 @@ type protocol interface {
 
 // makers create the protocols.
 var makers = map[string]func(*Switch) protocol{
-	"gearman":    func(s *Switch) protocol { return gearman{s} },
-	"faktory":    newFaktory,
-	"beanstalkd": func(s *Switch) protocol { return beanstalkd{s} },
+	"gearman":   func(s *Switch) protocol { return gearman{s} },
+	"faktory":   newFaktory,
+	"beanstalk": func(s *Switch) protocol { return beanstalk{s} },
 }
 
 // Protocols are the names of the protocols that can be switched.

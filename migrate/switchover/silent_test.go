@@ -40,9 +40,9 @@ func TestSilentBrokerCountsAsLost(t *testing.T) {
 		broker.want("ACK {\"jid\":\"b\"}\r\n")
 		client.want(faktoryOK)
 	})
-	t.Run("beanstalkd", func(t *testing.T) {
+	t.Run("beanstalk", func(t *testing.T) {
 		t.Parallel()
-		r := setup(t, "beanstalkd")
+		r := setup(t, "beanstalk")
 		r.replyWithin = 50 * time.Millisecond
 		r.cutOver("default")
 		client, server := r.join()

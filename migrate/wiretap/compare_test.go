@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tubeServer is a server with one tube that implements a part of beanstalkd's protocol.
+// tubeServer is a server with one tube that implements a part of the Beanstalk protocol.
 type tubeServer struct {
 	net.Listener
 	spoil func(reply string) string // changes replies; nil: not
@@ -149,7 +149,7 @@ var everyday = []string{
 // server.
 func compare(t *testing.T, second net.Listener, requests ...string) (Report, []string) {
 	t.Helper()
-	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(second)})
+	c, err := NewComparer(Options{Protocol: "beanstalk", Dial: dialTo(second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestEarlierJobsAreUnknown(t *testing.T) {
 	t.Parallel()
 	first, second := startTube(t, 100, nil), startTube(t, 20, nil)
 	talk(t, first.Addr().String(), "put 0 0 60 1\r\na")
-	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(second)})
+	c, err := NewComparer(Options{Protocol: "beanstalk", Dial: dialTo(second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestAnUnreachableServerIsReportedOnce(t *testing.T) {
 func TestComparisonEndsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	second := startTube(t, 20, nil)
-	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(second), MaxBytes: 1})
+	c, err := NewComparer(Options{Protocol: "beanstalk", Dial: dialTo(second), MaxBytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestComparisonEndsAtItsMemoryLimit(t *testing.T) {
 // Two workers get each other's job at the second server. This difference in the order of deliveries is allowed.
 func TestWorkersMaySwapJobs(t *testing.T) {
 	t.Parallel()
-	c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(startTube(t, 20, nil))})
+	c, err := NewComparer(Options{Protocol: "beanstalk", Dial: dialTo(startTube(t, 20, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestWorkersMaySwapJobs(t *testing.T) {
 func TestRecordingIsReplayed(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
-	rec, err := NewRecorder(&file, "beanstalkd", "old")
+	rec, err := NewRecorder(&file, "beanstalk", "old")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,6 +356,14 @@ func TestRecordingKeepsEveryByte(t *testing.T) {
 	}
 }
 
+func TestRecordingOfBeanstalkdIsOfBeanstalk(t *testing.T) {
+	t.Parallel()
+	in, err := ReadRecording(strings.NewReader(`{"recording":1,"protocol":"beanstalkd","server":"old"}`))
+	if err != nil || in.Protocol != "beanstalk" {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
 func TestOtherFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -378,7 +386,7 @@ func BenchmarkRequest(b *testing.B) {
 			case "proxy":
 				address = proxied(b, server, nobody{})
 			case "compared":
-				c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(startTube(b, 1, nil))})
+				c, err := NewComparer(Options{Protocol: "beanstalk", Dial: dialTo(startTube(b, 1, nil))})
 				if err != nil {
 					b.Fatal(err)
 				}

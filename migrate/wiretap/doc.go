@@ -24,7 +24,7 @@
 //	proxy.go      moves the bytes
 //	recording.go  the file
 //	protocol.go   the properties of a protocol that the comparison needs
-//	gearman.go, faktory.go, workq.go, beanstalkd.go, qless.go   the protocols
+//	gearman.go, faktory.go, workq.go, beanstalk.go, qless.go   the protocols
 //	line.go       bytes of a connection → requests with their replies
 //	resp.go       values of Redis's protocol
 //	compare.go    the order of play

@@ -85,11 +85,19 @@ func (textual) withID(r *request, id string) []byte { return r.id.replaced(r.raw
 var errFraming = errors.New("not of the protocol")
 
 var protocols = map[string]protocol{
-	"gearman": gearman{}, "faktory": faktory{}, "workq": workq{}, "beanstalkd": beanstalkd{}, "qless": qless{},
+	"gearman": gearman{}, "faktory": faktory{}, "workq": workq{}, "beanstalk": beanstalk{}, "qless": qless{},
 }
 
 // Protocols are the names of the protocols.
 func Protocols() []string { return slices.Sorted(maps.Keys(protocols)) }
+
+// ProtocolNamed returns the name of a protocol. beanstalkd, which older recordings name, is beanstalk.
+func ProtocolNamed(name string) string {
+	if name == "beanstalkd" {
+		return "beanstalk"
+	}
+	return name
+}
 
 // CheckProtocol is an error for any other name.
 func CheckProtocol(name string) error {

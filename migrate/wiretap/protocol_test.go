@@ -20,7 +20,7 @@ func res(typ packet.Type, fields ...string) string {
 
 // conversations are requests and replies of each protocol, cut correctly.
 var conversations = map[string]struct{ requests, replies []string }{
-	"beanstalkd": {
+	"beanstalk": {
 		[]string{
 			"use mail\r\n", "put 0 0 60 4\r\na\r\nb\r\n", "reserve-with-timeout 3\r\n", "stats-job 17\r\n",
 			"release  17 0 0\r\n", "quit\r\n",
@@ -136,10 +136,10 @@ func TestPropertiesOfRequests(t *testing.T) {
 		protocol, raw string
 		want          string
 	}{
-		{"beanstalkd", "put 0 0 60 1\r\na\r\n", `put kind 3 id "" creates [] names []`},
-		{"beanstalkd", "release  17 0 0\r\n", `release kind 0 id "17" creates [] names []`},
-		{"beanstalkd", "reserve\r\n", `reserve kind 2 id "" creates [] names []`},
-		{"beanstalkd", "stats\r\n", `stats kind 5 id "" creates [] names []`},
+		{"beanstalk", "put 0 0 60 1\r\na\r\n", `put kind 3 id "" creates [] names []`},
+		{"beanstalk", "release  17 0 0\r\n", `release kind 0 id "17" creates [] names []`},
+		{"beanstalk", "reserve\r\n", `reserve kind 2 id "" creates [] names []`},
+		{"beanstalk", "stats\r\n", `stats kind 5 id "" creates [] names []`},
 		{"workq", "run id1 ping 1 1 1\r\na\r\n", `run kind 4 id "" creates [id1] names []`},
 		{"workq", "complete id1 1\r\na\r\n", `complete kind 0 id "" creates [] names [id1]`},
 		{"workq", "inspect server\r\n", `inspect kind 5 id "" creates [] names []`},
@@ -165,14 +165,14 @@ func TestNormalFormsHideAllowedDifferences(t *testing.T) {
 	sha := strings.Repeat("0a", 20)
 	for _, c := range []struct{ protocol, verb, a, b string }{
 		{
-			"beanstalkd", "stats-job", "OK 30\r\n---\nid: 1\ntube: a\nage: 3\n\r\n",
+			"beanstalk", "stats-job", "OK 30\r\n---\nid: 1\ntube: a\nage: 3\n\r\n",
 			"OK 31\r\n---\nid: 22\ntube: a\nage: 4\n\r\n",
 		},
 		{
 			"faktory", "FETCH", "$60\r\n{\"jid\":\"a\",\"queue\":\"q\",\"enqueued_at\":\"1\",\"created_at\":\"2\"}\r\n",
 			"$24\r\n{\"queue\":\"q\",\"jid\":\"a\"}\r\n",
 		},
-		{"beanstalkd", "list-tubes-watched", "OK 14\r\n---\n- b\n- a\n\r\n", "OK 14\r\n---\n- a\n- b\n\r\n"},
+		{"beanstalk", "list-tubes-watched", "OK 14\r\n---\n- b\n- a\n\r\n", "OK 14\r\n---\n- a\n- b\n\r\n"},
 		{
 			"qless", "track", "-ERR user_script:111: Track(): no job script: " + sha + ", on @user_script:111.\r\n",
 			"-ERR user_script:1: Track(): no job script: " + sha + ", on @user_script:1.\r\n",

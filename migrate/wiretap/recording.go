@@ -13,7 +13,7 @@ import (
 
 // A recording is lines of JSON: a header, then the events in order. Bytes are text, or base64 if they are not UTF-8.
 //
-//	{"recording":1,"protocol":"beanstalkd","server":"old:11300","at":"2026-01-02T15:04:05Z"}
+//	{"recording":1,"protocol":"beanstalk","server":"old:11300","at":"2026-01-02T15:04:05Z"}
 //	{"t":0.001,"c":1,"e":"open"}
 //	{"t":0.002,"c":1,"e":">","text":"put 0 0 60 2\r\nhi\r\n"}
 //	{"t":0.003,"c":1,"e":"<","text":"INSERTED 1\r\n"}
@@ -116,6 +116,7 @@ func ReadRecording(r io.Reader) (*Recording, error) {
 	if rec.Recording != recordingVersion {
 		return nil, fmt.Errorf("line 1: not a recording of version %d", recordingVersion)
 	}
+	rec.Protocol = ProtocolNamed(rec.Protocol)
 	return rec, CheckProtocol(rec.Protocol)
 }
 

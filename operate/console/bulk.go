@@ -256,8 +256,6 @@ func protocolLabel(name string) string {
 	switch name {
 	case "http", "sqs":
 		return strings.ToUpper(name)
-	case "beanstalk":
-		return "beanstalkd"
 	}
 	return strings.ToUpper(name[:1]) + name[1:]
 }

@@ -18,7 +18,7 @@ type Event struct {
 	Submission uint64 `json:"submission"`    // number of the job's submission to its queue, from 1
 	Protocol   string `json:"protocol"`      // of the client that submitted it
 	Job        string `json:"job,omitempty"` // its id
-	Seq        uint64 `json:"seq,omitempty"` // its Seq: the id in beanstalkd, the end of a handle in Gearman
+	Seq        uint64 `json:"seq,omitempty"` // its Seq: the id in Beanstalk, the end of a handle in Gearman
 	Detail     string `json:"detail"`
 }
 

@@ -29,7 +29,7 @@ func recordCommand() *cobra.Command {
 			"times to a file, until interrupted. The file contains the bodies of jobs and the clients' credentials: only its owner may read\n" +
 			"it. broker replay plays it against another server. The protocols are " +
 			strings.Join(wiretap.Protocols(), ", ") + ".",
-		Example: "  broker record --protocol beanstalkd --upstream 127.0.0.1:11300 --listen 127.0.0.1:11301 --file app.rec",
+		Example: "  broker record --protocol beanstalk --upstream 127.0.0.1:11300 --listen 127.0.0.1:11301 --file app.rec",
 		Args:    noArgs,
 	}
 	protocol := cmd.Flags().String("protocol", "", "protocol of the clients and the server")
@@ -41,6 +41,7 @@ func recordCommand() *cobra.Command {
 	}
 	completeProtocol(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		*protocol = wiretap.ProtocolNamed(*protocol)
 		if err := errors.Join(wiretap.CheckProtocol(*protocol), CheckAddress("upstream", *upstream)); err != nil {
 			return UsageError(err)
 		}

@@ -131,7 +131,7 @@ func callShadow(ctx context.Context, method, at string, body io.Reader) (s switc
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// unknownPort stands for the port of the broker's HTTP API in a command. The shadow knows the broker's beanstalkd
+// unknownPort stands for the port of the broker's HTTP API in a command. The shadow knows the broker's Beanstalk
 // port only, and a guess could move the jobs into another broker.
 const unknownPort = "HTTP_PORT"
 
@@ -141,7 +141,8 @@ func importLine(s switchover.Status, queues []string) string {
 	switch s.Protocol {
 	case "gearman":
 		from = "gearmand"
-	case "beanstalkd":
+	case "beanstalk":
+		from = "beanstalkd"
 		host, _, err := net.SplitHostPort(s.Broker)
 		if err != nil || host == "" {
 			host = "127.0.0.1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Works on the tube greet until it is stopped: python3 beanstalkd_worker.py"""
+"""Works on the tube greet until it is stopped: python3 beanstalk_worker.py"""
 
 import json
 import os

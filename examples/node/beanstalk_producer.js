@@ -1,4 +1,4 @@
-// Puts a job into the tube greet: node beanstalkd_producer.js [NAME]
+// Puts a job into the tube greet: node beanstalk_producer.js [NAME]
 const Jackd = require("jackd");
 
 (async () => {

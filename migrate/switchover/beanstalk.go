@@ -13,12 +13,12 @@ import (
 	"broker/migrate/wire"
 )
 
-// beanstalkd serves beanstalkd's clients.
-type beanstalkd struct{ s *Switch }
+// beanstalk serves Beanstalk clients.
+type beanstalk struct{ s *Switch }
 
-func (b beanstalkd) check() error { return b.s.broker.check() }
+func (b beanstalk) check() error { return b.s.broker.check() }
 
-func (b beanstalkd) join(client, server net.Conn) {
+func (b beanstalk) join(client, server net.Conn) {
 	c := &beanstalkConn{sequence: newSequence(b.s, client, server), used: "default", watched: []string{"default"}}
 	c.d = c
 	c.serve()
@@ -84,7 +84,7 @@ func readBody(in *bufio.Reader, line, count []byte) ([]byte, error) {
 	return append(line, body...), err
 }
 
-// greet implements dialect: beanstalkd has no greeting.
+// greet implements dialect: Beanstalk has no greeting.
 func (c *beanstalkConn) greet(net.Conn, *bufio.Reader) error {
 	c.atUsed, c.atWatched = "default", []string{"default"}
 	return nil

@@ -1,5 +1,5 @@
 <?php
-// Works on the tube greet until it is stopped: php beanstalkd_worker.php
+// Works on the tube greet until it is stopped: php beanstalk_worker.php
 
 require 'Pheanstalk/autoload.php'; // with Composer: vendor/autoload.php
 
@@ -11,15 +11,15 @@ use Pheanstalk\Exception\SocketException;
 
 while (true) {
     try {
-        $beanstalkd = Pheanstalk\Pheanstalk::create($host, (int) $port)->watchOnly('greet');
+        $beanstalk = Pheanstalk\Pheanstalk::create($host, (int) $port)->watchOnly('greet');
         while (true) {
-            $job = $beanstalkd->reserveWithTimeout(5); // less than the ten seconds that the client waits for a reply
+            $job = $beanstalk->reserveWithTimeout(5); // less than the ten seconds that the client waits for a reply
             if ($job === null) {
                 continue;
             }
             [$name] = json_decode($job->getData(), true); // a JSON array of arguments, whatever the protocol of the producer
             echo "Hello, $name\n";
-            $beanstalkd->delete($job);
+            $beanstalk->delete($job);
         }
     } catch (ConnectionException | SocketException | ServerException $e) { // the broker may be restarted
         fwrite(STDERR, 'trying again in a second: ' . $e->getMessage() . "\n");

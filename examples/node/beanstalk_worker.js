@@ -1,4 +1,4 @@
-// Works on the tube greet until it is stopped: node beanstalkd_worker.js
+// Works on the tube greet until it is stopped: node beanstalk_worker.js
 const Jackd = require("jackd");
 
 const [host, port] = (process.env.BEANSTALKD_SERVER || "127.0.0.1:11300").split(":");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts a job into the tube greet: python3 beanstalkd_producer.py [NAME]"""
+"""Puts a job into the tube greet: python3 beanstalk_producer.py [NAME]"""
 
 import json
 import os

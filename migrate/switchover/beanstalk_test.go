@@ -4,7 +4,7 @@ import "testing"
 
 func TestBeanstalkdIDsOfTheBrokerAreShownWithAnOffset(t *testing.T) {
 	t.Parallel()
-	r := setup(t, "beanstalkd")
+	r := setup(t, "beanstalk")
 	r.cutOver("mail")
 	client, server := r.join()
 	client.send("put 0 0 60 1\r\na\r\nuse mail\r\nput 0 0 60 1\r\nb\r\n")
@@ -43,7 +43,7 @@ func TestBeanstalkdIDsOfTheBrokerAreShownWithAnOffset(t *testing.T) {
 
 func TestBeanstalkdWorkerAlternatesBetweenBothSides(t *testing.T) {
 	t.Parallel()
-	r := setup(t, "beanstalkd")
+	r := setup(t, "beanstalk")
 	client, server := r.join()
 	client.send("watch mail\r\nwatch video\r\nignore default\r\nreserve-with-timeout 0\r\n")
 	// only tubes of the server: sent in one write
@@ -92,7 +92,7 @@ func TestBeanstalkdWorkerAlternatesBetweenBothSides(t *testing.T) {
 
 func TestBeanstalkdKickAndPauseReachBothSides(t *testing.T) {
 	t.Parallel()
-	r := setup(t, "beanstalkd")
+	r := setup(t, "beanstalk")
 	r.cutOver("mail")
 	client, server := r.join()
 	client.send("use mail\r\nkick 5\r\n")
@@ -124,7 +124,7 @@ func TestBeanstalkdKickAndPauseReachBothSides(t *testing.T) {
 
 func TestABeanstalkdSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 	t.Parallel()
-	r := setup(t, "beanstalkd")
+	r := setup(t, "beanstalk")
 	r.cutOver("default")
 	client, server := r.join()
 	client.send("put 0 0 60 1\r\na\r\n")
@@ -147,7 +147,7 @@ func TestABeanstalkdSubmissionWithoutTheBrokerIsRefused(t *testing.T) {
 
 func TestBeanstalkdClientIsClosedWithItsServer(t *testing.T) {
 	t.Parallel()
-	r := setup(t, "beanstalkd")
+	r := setup(t, "beanstalk")
 	client, server := r.join()
 	client.send("reserve\r\n")
 	server.want("reserve\r\n")
@@ -157,7 +157,7 @@ func TestBeanstalkdClientIsClosedWithItsServer(t *testing.T) {
 
 func TestReserveEndsWhenItsClientDisconnects(t *testing.T) {
 	t.Parallel()
-	r := setup(t, "beanstalkd")
+	r := setup(t, "beanstalk")
 	client, server := r.join()
 	client.send("reserve\r\n")
 	server.want("reserve\r\n")

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// beanstalkd: lines that end with CRLF, some followed by a body.
-type beanstalkd struct{ textual }
+// beanstalk: lines that end with CRLF, some followed by a body.
+type beanstalk struct{ textual }
 
-// beanstalkdKinds lists the commands that are not plain. names means that the first argument is a job's id.
-var beanstalkdKinds = map[string]struct {
+// beanstalkKinds lists the commands that are not plain. names means that the first argument is a job's id.
+var beanstalkKinds = map[string]struct {
 	kind  kind
 	names bool
 }{
@@ -21,7 +21,7 @@ var beanstalkdKinds = map[string]struct {
 	"peek":  {plain, true}, "kick-job": {plain, true}, "stats-job": {plain, true},
 }
 
-func (beanstalkd) request(in []byte) (r request, n int, err error) {
+func (beanstalk) request(in []byte) (r request, n int, err error) {
 	line, n := cutLine(in, "\r\n")
 	if n == 0 {
 		return r, 0, nil
@@ -30,7 +30,7 @@ func (beanstalkd) request(in []byte) (r request, n int, err error) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
-	known := beanstalkdKinds[words[0]]
+	known := beanstalkKinds[words[0]]
 	r = request{verb: words[0], kind: known.kind}
 	switch {
 	case words[0] == "put" && len(words) == 5:
@@ -51,7 +51,7 @@ func (beanstalkd) request(in []byte) (r request, n int, err error) {
 	return r, n, nil
 }
 
-func (beanstalkd) reply(in []byte, _ *request) (p reply, n int, err error) {
+func (beanstalk) reply(in []byte, _ *request) (p reply, n int, err error) {
 	line, n := cutLine(in, "\r\n")
 	if n == 0 {
 		return p, 0, nil
@@ -85,7 +85,7 @@ func (beanstalkd) reply(in []byte, _ *request) (p reply, n int, err error) {
 // changing are the lines of stats-job that depend on the server and the time, and the size of the document.
 var changing = regexp.MustCompile(`(?m)^(OK|id:|age:|time-left:|file:) .*$`)
 
-func (beanstalkd) normal(asked *request, raw string) string {
+func (beanstalk) normal(asked *request, raw string) string {
 	switch {
 	case asked == nil:
 	case asked.verb == "stats-job":
