@@ -1,6 +1,8 @@
 package access
 
 import (
+	"cmp"
+	"container/heap"
 	"container/list"
 	"sync"
 	"time"
@@ -16,8 +18,9 @@ type Connections struct {
 
 	mu     sync.Mutex // guards the fields below, and those of all connections
 	open   int
-	last   uint64                // counts guests
-	guests map[string]*list.List // by address, oldest first
+	last   uint64            // counts guests
+	guests map[string]*group // by address
+	most   mostGuests        // the same groups
 }
 
 // ConnectionOptions are the options of NewConnections.
@@ -35,7 +38,8 @@ type Connection struct {
 	all      *Connections
 	address  Holder
 	close    func()
-	guest    *list.Element // its place among the guests of its address; nil: it is none
+	group    *group        // of its address; nil: it is not a guest
+	guest    *list.Element // its place in the group
 	number   uint64        // of the guest; the oldest has the lowest
 	holder   Holder
 	admitted bool
@@ -45,7 +49,7 @@ type Connection struct {
 
 // NewConnections makes Connections.
 func NewConnections(o ConnectionOptions) *Connections {
-	return &Connections{options: o, pool: NewPool(o.Size), guests: make(map[string]*list.List)}
+	return &Connections{options: o, pool: NewPool(o.Size), guests: make(map[string]*group)}
 }
 
 // Enter counts a new connection of an address, with or without a port. It may displace a guest, whose close is called
@@ -78,24 +82,15 @@ func (s *Connections) makeRoom(c *Connection) (displaced *Connection, room bool)
 
 // oldestOfMost is the guest that a newcomer displaces; nil: none.
 func (s *Connections) oldestOfMost(newcomer *Connection) *Connection {
-	own, most := 0, 0
-	var of *list.List
-	for address, guests := range s.guests {
-		n := guests.Len()
-		if address == newcomer.address.name {
-			own = n
-		}
-		if n > most || n == most && oldest(guests).number < oldest(of).number {
-			most, of = n, guests
-		}
-	}
-	if of == nil || !s.options.Renew && most <= own {
+	if len(s.most.groups) == 0 {
 		return nil
 	}
-	return oldest(of)
+	first := s.most.groups[0]
+	if own := s.guests[newcomer.address.name]; !s.options.Renew && own != nil && own.Len() >= first.Len() {
+		return nil
+	}
+	return first.oldest()
 }
-
-func oldest(guests *list.List) *Connection { return guests.Front().Value.(*Connection) }
 
 // Guest makes a connection a guest, unless it is admitted. close ends it; a further call replaces close.
 func (c *Connection) Guest(close func()) {
@@ -105,16 +100,20 @@ func (c *Connection) Guest(close func()) {
 	if c.left || c.admitted {
 		return
 	}
-	if c.close = close; c.guest != nil || s.options.Size == 0 {
+	if c.close = close; c.group != nil || s.options.Size == 0 {
 		return
 	}
-	guests := s.guests[c.address.name]
-	if guests == nil {
-		guests = list.New()
-		s.guests[c.address.name] = guests
-	}
 	s.last++
-	c.number, c.guest = s.last, guests.PushBack(c)
+	c.number = s.last
+	if c.group = s.guests[c.address.name]; c.group != nil {
+		c.guest = c.group.PushBack(c)
+		heap.Fix(&s.most, c.group.at)
+		return
+	}
+	c.group = &group{List: list.New()}
+	s.guests[c.address.name] = c.group
+	c.guest = c.group.PushBack(c)
+	heap.Push(&s.most, c.group)
 }
 
 // Admit gives a connection to its holder. The error is a *FullError; then the connection stays what it was.
@@ -155,10 +154,11 @@ func (c *Connection) Busy() {
 
 // renew makes a guest the newest of its address.
 func (c *Connection) renew() {
-	if c.guest != nil {
+	if c.group != nil {
 		c.all.last++
 		c.number = c.all.last
-		c.all.guests[c.address.name].MoveToBack(c.guest)
+		c.group.MoveToBack(c.guest)
+		heap.Fix(&c.all.most, c.group.at)
 	}
 }
 
@@ -194,14 +194,17 @@ func (s *Connections) forget(c *Connection) {
 		}
 		c.admitted = false
 	}
-	if c.guest == nil {
+	if c.group == nil {
 		return
 	}
-	guests := s.guests[c.address.name]
-	guests.Remove(c.guest)
-	if c.guest = nil; guests.Len() == 0 {
-		delete(s.guests, c.address.name)
+	of := c.group
+	of.Remove(c.guest)
+	if c.group, c.guest = nil, nil; of.Len() > 0 {
+		heap.Fix(&s.most, of.at)
+		return
 	}
+	heap.Remove(&s.most, of.at)
+	delete(s.guests, c.address.name)
 }
 
 // Open is the number of connections.
@@ -209,4 +212,48 @@ func (s *Connections) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
+}
+
+// group is the guests of an address, the oldest first. It is not empty.
+type group struct {
+	*list.List
+	at int // its index in mostGuests
+}
+
+func (g *group) oldest() *Connection { return g.Front().Value.(*Connection) }
+
+// mostGuests is a heap of the addresses with guests: the one with the most guests first, and of equal ones the one with
+// the oldest guest. It implements heap.Interface.
+type mostGuests struct {
+	groups   []*group
+	compared int // counts calls of Less
+}
+
+func (m *mostGuests) Len() int { return len(m.groups) }
+
+func (m *mostGuests) Less(i, j int) bool {
+	m.compared++
+	a, b := m.groups[i], m.groups[j]
+	return cmp.Or(cmp.Compare(b.Len(), a.Len()), cmp.Compare(a.oldest().number, b.oldest().number)) < 0
+}
+
+func (m *mostGuests) Swap(i, j int) {
+	m.groups[i], m.groups[j] = m.groups[j], m.groups[i]
+	m.groups[i].at, m.groups[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (m *mostGuests) Push(x any) {
+	g := x.(*group)
+	g.at = len(m.groups)
+	m.groups = append(m.groups, g)
+}
+
+// Pop implements heap.Interface.
+func (m *mostGuests) Pop() any {
+	last := len(m.groups) - 1
+	g := m.groups[last]
+	m.groups[last] = nil
+	m.groups = m.groups[:last]
+	return g
 }

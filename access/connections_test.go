@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -170,4 +171,73 @@ func TestAnIdleConnectionEndsUnlessItsClientHasShownWhoItIs(t *testing.T) {
 			t.Errorf("closed %q, want %q", c.closed(), want)
 		}
 	})
+}
+
+// fullOf fills connections with one guest of each of n addresses, and returns them.
+func fullOf(n int) (c *Connections, guests []*Connection) {
+	c = NewConnections(ConnectionOptions{Size: n, Renew: true})
+	for i := range n {
+		e := c.Enter(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+		e.Guest(func() {})
+		guests = append(guests, e)
+	}
+	return c, guests
+}
+
+func TestANewcomerLooksAtFewOfTheAddressesOfAFullPool(t *testing.T) {
+	t.Parallel()
+	const addresses, newcomers = 1 << 14, 1000
+	c, guests := fullOf(addresses)
+	before := c.most.compared
+	for i := range newcomers {
+		guests[addresses/2+i].Busy()
+		e := c.Enter(fmt.Sprintf("192.0.2.%d:1", i%200))
+		if e == nil {
+			t.Fatal("a newcomer displaces no guest")
+		}
+		e.Guest(func() {})
+	}
+	// Each of the three changes of a newcomer, and Busy, moves one address by at most 14 levels of two comparisons.
+	if looks, most := c.most.compared-before, newcomers*4*2*15; looks > most {
+		t.Errorf("%d newcomers made %d comparisons, and may make %d", newcomers, looks, most)
+	}
+}
+
+func TestTheGuestThatIsDisplacedIsTheOldestOfTheAddressWithMost(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	c := NewConnections(ConnectionOptions{Size: 30, Renew: true})
+	var open []*Connection
+	for range 20_000 {
+		switch n := random.IntN(10); {
+		case n < 6:
+			want := displacedByWalk(c)
+			e := c.Enter(fmt.Sprintf("192.0.2.%d:1", random.IntN(8)))
+			if e == nil || want != nil && !want.left {
+				t.Fatalf("the newcomer %v did not displace %v", e, want)
+			}
+			e.Guest(func() {})
+			open = append(slices.DeleteFunc(open, func(o *Connection) bool { return o.left }), e)
+		case len(open) == 0:
+		case n < 9:
+			open[random.IntN(len(open))].Busy()
+		default:
+			open[random.IntN(len(open))].Leave()
+			open = slices.DeleteFunc(open, func(o *Connection) bool { return o.left })
+		}
+	}
+}
+
+// displacedByWalk returns the guest that a newcomer displaces, found by a walk over all addresses; nil: there is room.
+func displacedByWalk(c *Connections) (of *Connection) {
+	if c.open < c.options.Size {
+		return nil
+	}
+	most := 0
+	for _, guests := range c.guests {
+		if first := guests.oldest(); guests.Len() > most || guests.Len() == most && first.number < of.number {
+			most, of = guests.Len(), first
+		}
+	}
+	return of
 }
