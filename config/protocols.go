@@ -68,3 +68,6 @@ func (c *Config) SecretSettings() []string {
 	}
 	return paths
 }
+
+// IsSecret reports whether the value of a setting is secret.
+func (c *Config) IsSecret(path string) bool { return slices.Contains(c.SecretSettings(), path) }

@@ -11,15 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/cmd/broker/process"
 	"broker/config"
-	"broker/core"
 	"broker/core/engine"
-	"broker/operate/service"
 )
 
 // backupCommand copies the store. If a broker uses the store, that broker sends the copy; otherwise the command copies
@@ -92,8 +90,8 @@ func copyStopped(cmd *cobra.Command, c *config.Config, to string) error {
 		defer showCopy(cmd, c.Data, to)()
 		return engine.BackupStopped(c.Data, to)
 	}
-	between := streamFolder(c.Data)
-	if err := removeStream(between); err != nil {
+	between := process.StreamFolder(c.Data)
+	if err := process.RemoveStream(between); err != nil {
 		return err
 	}
 	if err := engine.BackupStopped(c.Data, between); err != nil {
@@ -106,7 +104,7 @@ func copyStopped(cmd *cobra.Command, c *config.Config, to string) error {
 			return err
 		})
 	}
-	return errors.Join(err, removeStream(between))
+	return errors.Join(err, process.RemoveStream(between))
 }
 
 // receiveBackup receives a backup from a running broker.
@@ -195,110 +193,4 @@ func hostHeader(a config.Address) string {
 		return "localhost"
 	}
 	return a.Address
-}
-
-// backup copies the store while it is in use.
-func (t *term) backup(dir string) error {
-	err := t.engine.Backup(dir)
-	if errors.Is(err, os.ErrExist) {
-		return &service.Error{Code: service.CodeExists, Field: "body.dir", Detail: err.Error()}
-	}
-	return storeError(err)
-}
-
-// streamFolder is the folder for the copy of a store that is sent to a client. It is next to the store, where the
-// broker can write and files can be hard links.
-func streamFolder(data string) string {
-	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+".backup-stream")
-}
-
-// removeStream removes the rest of such a copy.
-func removeStream(dir string) error {
-	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".unfinished"))
-}
-
-// sentBackup is a copy of the store that is being sent.
-type sentBackup struct {
-	*engine.BackupTar
-
-	dir  string
-	done func()
-}
-
-// Size implements service.BackupStream.
-func (b *sentBackup) Size() int64 { return b.BackupTar.Size }
-
-// Close implements service.BackupStream.
-func (b *sentBackup) Close() error {
-	defer b.done()
-	return removeStream(b.dir)
-}
-
-// sendBackup copies the store while it is in use, to be sent to a client. One copy is sent at a time.
-func (t *term) sendBackup() (service.BackupStream, error) {
-	if !t.sending.TryLock() {
-		return nil, &service.Error{
-			Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete",
-		}
-	}
-	tar, dir, err := t.copyToSend()
-	if err != nil {
-		t.sending.Unlock()
-		return nil, storeError(err)
-	}
-	return &sentBackup{tar, dir, t.sending.Unlock}, nil
-}
-
-// copyToSend makes a copy beside the store or, if that folder cannot be written, among the temporary files.
-func (t *term) copyToSend() (tar *engine.BackupTar, dir string, err error) {
-	dir = streamFolder(t.config.Data)
-	if err = removeStream(dir); err == nil {
-		err = t.engine.Backup(dir)
-	}
-	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		parent, tempErr := os.MkdirTemp("", "broker-backup-")
-		if tempErr != nil {
-			return nil, "", errors.Join(err, tempErr)
-		}
-		dir = filepath.Join(parent, "store")
-		err = t.engine.Backup(dir)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	tar, err = engine.OpenBackupTar(dir)
-	return tar, dir, err
-}
-
-// storeError is the reply to clients if there is no store.
-func storeError(err error) error {
-	if errors.Is(err, engine.ErrNothingStored) {
-		return &service.Error{Code: service.CodeUnsupported, Detail: err.Error()}
-	}
-	return err
-}
-
-// backupProgress is the progress of the backup to dir, 0 to 1.
-func (t *term) backupProgress(dir string) float64 {
-	s, err := t.engine.Storage()
-	if err != nil || s.DiskBytes == 0 {
-		return 0
-	}
-	return min(float64(t.engine.BackupCopied(dir))/float64(s.DiskBytes), 1)
-}
-
-// checkStore verifies the store while the broker runs.
-func (t *term) checkStore(ctx context.Context, progress func(part float64)) (*service.CheckReport, error) {
-	r, err := t.engine.CheckStore(ctx, progress)
-	if err != nil {
-		return nil, storeError(err)
-	}
-	return &service.CheckReport{Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
-}
-
-// storage is the state of the store.
-func (t *term) storage() (core.Storage, error) {
-	s, err := t.engine.Storage()
-	s.Archive = t.archiveStatus()
-	return s, storeError(err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"broker/cmd/broker/beanstalkd"
+	"broker/cmd/broker/process"
 	"broker/config"
 )
 
@@ -20,23 +21,25 @@ func beanstalkdCommand(args []string, stdout, stderr io.Writer) int {
 // serveBeanstalkd runs the broker with beanstalkd's signals. Sockets of systemd replace the address of the command
 // line.
 func serveBeanstalkd(l beanstalkd.Launch, stderr io.Writer) error {
-	p := newProcess(&l.Config, newLogger(l.Config.Log, stderr),
-		launch{refuseOnly: true, onBound: l.OnBound, onReady: l.OnReady})
+	launch := process.Launch{RefuseOnly: true, OnBound: l.OnBound, OnReady: l.OnReady}
 	if files := activation.Files(true); len(files) > 0 {
-		p.sockets = activated{"beanstalk": files}
-		sources, err := p.sockets.override(func() config.Sources { return config.Sources{Flags: map[string]string{}} })
+		launch.Sockets = process.Activated{"beanstalk": files}
+		sources, err := launch.Sockets.Override(func() config.Sources {
+			return config.Sources{Flags: map[string]string{}}
+		})
 		if err != nil {
 			return err
 		}
-		p.config.Beanstalk.Listen = sources().Flags["beanstalk.listen"]
+		l.Config.Beanstalk.Listen = sources().Flags["beanstalk.listen"]
 	}
-	end := func() { p.requestShutdown(shutdown{}) }
-	p.watchSignals(map[os.Signal]func(){
-		syscall.SIGUSR1: func() { p.requestDrain(true) },
+	p := newProcess(&l.Config, process.NewLogger(l.Config.Log, stderr), launch)
+	end := func() { p.RequestShutdown(process.Shutdown{}) }
+	p.WatchSignals(map[os.Signal]func(){
+		syscall.SIGUSR1: func() { p.RequestDrain(true) },
 		syscall.SIGTERM: end,
 		syscall.SIGINT:  end,
 		syscall.SIGHUP:  end,
 		syscall.SIGUSR2: end,
 	})
-	return p.run()
+	return p.Run()
 }

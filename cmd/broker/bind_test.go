@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -98,21 +97,4 @@ func TestSignalEndsBindRetry(t *testing.T) {
 	eventually(t, "the wait", func() bool { return strings.Contains(r.output.String(), "address in use, retrying") })
 	r.signal(syscall.SIGTERM)
 	r.wantExit(0)
-}
-
-func TestBindRetryIgnoresOtherErrors(t *testing.T) {
-	t.Parallel()
-	inUse := fmt.Errorf("listen gearman :4730: %w", syscall.EADDRINUSE)
-	for want, errs := range map[bool][]error{
-		true: {inUse, errors.Join(inUse), errors.Join(errors.Join(inUse, inUse), inUse)},
-		false: {
-			nil, syscall.EACCES, errors.Join(inUse, syscall.EACCES), errors.Join(errors.Join(syscall.EACCES), inUse),
-		},
-	} {
-		for _, err := range errs {
-			if got := isInUse(err); got != want {
-				t.Errorf("%v: %v", err, got)
-			}
-		}
-	}
 }

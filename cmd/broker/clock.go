@@ -20,11 +20,3 @@ func processClock() clock.Monotonic {
 	}
 	return clock.OffsetClock{Offset: by}
 }
-
-// clock is the clock of the broker. A hostile broker has its own clock.
-func (p *process) clock() clock.Monotonic {
-	if p.faults != nil {
-		return p.faults.Clock
-	}
-	return processClock()
-}

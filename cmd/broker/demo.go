@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/cmd/broker/process"
 	"broker/config"
 	"broker/operate/demo"
 )
@@ -61,16 +62,8 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.Data)) }()
-	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{})
 	var clients atomic.Pointer[demo.Shop]
-	stop := func() { // the clients first, because the broker waits for connected clients
-		if shop := clients.Load(); shop != nil {
-			shop.Close()
-		}
-		p.requestShutdown(shutdown{})
-	}
-	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
-	p.onReady = func() error {
+	p := newProcess(c, process.NewLogger(c.Log, os.Stderr), process.Launch{OnReady: func() error {
 		shop, err := demo.Open(at)
 		if err != nil {
 			return err
@@ -80,6 +73,13 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 			"The console is at http://%s/\nInterrupt the command to end the demo; its store in %s is then removed.\n",
 			at.HTTP, c.Data)
 		return nil
+	}})
+	stop := func() { // the clients first, because the broker waits for connected clients
+		if shop := clients.Load(); shop != nil {
+			shop.Close()
+		}
+		p.RequestShutdown(process.Shutdown{})
 	}
-	return p.run()
+	p.WatchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
+	return p.Run()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/cmd/broker/process"
 	"broker/core/archive"
 	"broker/core/explain"
 )
@@ -38,9 +39,8 @@ func explainCommand() *cobra.Command {
 			if o.Dir = cmp.Or(o.Dir, c.Archive.Dir); o.Dir == "" {
 				return cli.UsageError(errors.New("archive.dir is not set: name the archive with --from"))
 			}
-			o.Limits, o.Sharings = slices.Collect(
-				maps.Values(limitsOf(&c)),
-			), slices.Collect(maps.Values(sharingsOf(&c)))
+			o.Limits = slices.Collect(maps.Values(process.LimitsOf(&c)))
+			o.Sharings = slices.Collect(maps.Values(process.SharingsOf(&c)))
 		}
 		r, err := explain.Jobs(cmd.Context(), o)
 		switch {

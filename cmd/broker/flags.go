@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/cmd/broker/process"
 	"broker/config"
 )
 
@@ -74,7 +75,7 @@ func (f *textFlag) Type() string       { return f.kind }
 
 // loadSettings reads the settings of a command.
 func loadSettings(sources config.Sources) (config.Config, error) {
-	c, err := readSettings(sources)
+	c, err := process.ReadSettings(sources)
 	if err != nil {
 		return c, cli.Failed(fmt.Errorf("invalid settings:\n%w", err))
 	}
@@ -98,7 +99,7 @@ func checkConfigCommand() *cobra.Command {
 		stdout := cmd.OutOrStdout()
 		for _, s := range config.Settings(&c) {
 			value := s.String()
-			if isSecret(&c, s.Path) && value != "" {
+			if c.IsSecret(s.Path) && value != "" {
 				value = "(set)"
 			}
 			cli.Say(stdout, "%-27s %-18s %s\n", s.Path, value, s.Env())

@@ -6,11 +6,8 @@ import (
 	"syscall"
 
 	"broker/cmd/broker/gearmand"
-	"broker/frontends/eventloop"
+	"broker/cmd/broker/process"
 )
-
-// gearmanHTTPName is the front-end of gearmand's HTTP protocol in logs and metrics.
-const gearmanHTTPName = "gearman-http"
 
 // gearmandCommand runs the broker with gearmand's command line.
 func gearmandCommand(args []string, stdout, stderr io.Writer) int {
@@ -19,32 +16,20 @@ func gearmandCommand(args []string, stdout, stderr io.Writer) int {
 
 // serveGearmand runs the broker with gearmand's signals.
 func serveGearmand(l gearmand.Launch) error {
-	p := newProcess(&l.Config, l.Log, launch{
-		verbosity: l.Verbosity, clientCertOptional: true, gearmanHTTP: l.HTTPAddress, onBound: l.OnBound,
-		onReady: l.OnReady,
+	p := newProcess(&l.Config, l.Log, process.Launch{
+		Daemon: gearmand.IsDaemon(), Verbosity: l.Verbosity, ClientCertOptional: true, GearmanHTTP: l.HTTPAddress,
+		OnBound: l.OnBound, OnReady: l.OnReady,
 	})
-	p.watchSignals(map[os.Signal]func(){
-		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },
-		syscall.SIGINT:  func() { p.requestShutdown(shutdown{}) },
-		syscall.SIGUSR1: func() { p.requestShutdown(shutdown{graceful: true}) },
+	p.WatchSignals(map[os.Signal]func(){
+		syscall.SIGTERM: func() { p.RequestShutdown(process.Shutdown{}) },
+		syscall.SIGINT:  func() { p.RequestShutdown(process.Shutdown{}) },
+		syscall.SIGUSR1: func() { p.RequestShutdown(process.Shutdown{Graceful: true}) },
 		syscall.SIGHUP: func() {
 			if err := l.ReopenLog(); err != nil {
 				l.Log.Error().Err(err).Msg("log goes on in the old file")
 			}
-			_ = p.reload() // it has logged what is wrong
+			_ = p.Reload() // it has logged what is wrong
 		},
 	})
-	return p.run()
-}
-
-// gearmanHTTPListeners are the listeners of gearmand's HTTP protocol. As in gearmand, they have no TLS.
-func (p *process) gearmanHTTPListeners() []eventloop.Listener {
-	if p.gearmanHTTP == "" {
-		return nil
-	}
-	listeners := p.listenersOf(gearmanHTTPName, p.gearmanHTTP)
-	for i := range listeners {
-		p.setAllowList(&listeners[i], p.config.Gearman.Allow)
-	}
-	return listeners
+	return p.Run()
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"broker/access"
+	"broker/cmd/broker/process"
 	"broker/core"
 	"broker/core/engine"
 	"broker/frontends"
@@ -27,11 +29,14 @@ type shadowBroker struct {
 	once   sync.Once
 }
 
+// shadowStopFor is the time in which the shadow's clients get their last replies.
+const shadowStopFor = time.Second
+
 // shadowFrontends create the front-end of a protocol, by the name in recordings.
 var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
 	"gearman": func(b core.Broker) (frontends.Frontend, error) {
 		return gearman.New(access.Unrestricted(b, core.Gearman),
-			gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: gearmanNoJobDelay}), nil
+			gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: process.GearmanNoJobDelay}), nil
 	},
 	"faktory": func(b core.Broker) (frontends.Frontend, error) {
 		return faktory.New(access.Unrestricted(b, core.Faktory), faktory.Options{}), nil
@@ -41,7 +46,7 @@ var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
 			workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
 	},
 	"beanstalk": func(b core.Broker) (frontends.Frontend, error) {
-		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{Version: version}), nil
+		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{Version: buildVersion()}), nil
 	},
 	"qless": func(b core.Broker) (frontends.Frontend, error) {
 		q := qless.New(access.Unrestricted(b, core.Qless), qless.Options{AllowFlush: true})
@@ -80,7 +85,7 @@ func (s *shadowBroker) dial(ctx context.Context) (net.Conn, error) {
 func (s *shadowBroker) close() {
 	s.once.Do(func() {
 		if s.server != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), notifyFor)
+			ctx, cancel := context.WithTimeout(context.Background(), shadowStopFor)
 			defer cancel()
 			s.server.Stop(ctx)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -11,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/cmd/broker/process"
 	"broker/config"
-	"broker/core"
 	"broker/operate/hostile"
 )
 
@@ -61,27 +60,21 @@ func testCommand() *cobra.Command {
 // runTest serves until a signal ends it.
 func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Rates) error {
 	out := cmd.OutOrStdout()
-	p := newProcess(c, newLogger(c.Log, os.Stderr), launch{faults: &hostile.Options{
-		Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { cli.Say(out, "%s\n", e) }),
-		Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
-	}})
-	stop := func() { p.requestShutdown(shutdown{}) }
-	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
-	p.onReady = func() error {
-		cli.Say(out, "seed %d, faults %s\n", seed, rates)
-		for _, f := range c.WireProtocols() {
-			cli.Say(out, "%s %s\n", f.Name, f.Listen)
-		}
-		cli.Say(out, "http %s\nready\n", c.HTTP.Listen)
-		return nil
-	}
-	return p.run()
-}
-
-// disturbed wraps a listener so that its connections meet the faults of broker test.
-func (p *process) disturbed(protocol core.Protocol, l net.Listener) net.Listener {
-	if p.faults == nil {
-		return l
-	}
-	return p.faults.Conns.Listen(protocol, l)
+	p := newProcess(c, process.NewLogger(c.Log, os.Stderr), process.Launch{
+		Faults: &hostile.Options{
+			Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { cli.Say(out, "%s\n", e) }),
+			Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
+		},
+		OnReady: func() error {
+			cli.Say(out, "seed %d, faults %s\n", seed, rates)
+			for _, f := range c.WireProtocols() {
+				cli.Say(out, "%s %s\n", f.Name, f.Listen)
+			}
+			cli.Say(out, "http %s\nready\n", c.HTTP.Listen)
+			return nil
+		},
+	})
+	stop := func() { p.RequestShutdown(process.Shutdown{}) }
+	p.WatchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
+	return p.Run()
 }

@@ -1,0 +1,9 @@
+// Package process is a running broker. It builds the parts from the settings, serves, and closes the parts in reverse.
+//
+// process.go groups the parts by how long they live: the launch and the ports as long as the process (bind.go,
+// frontends.go, http.go), a term as long as a store is open (term.go), and the settings until a reload (reload.go).
+// run.go runs a broker that stands alone, cluster.go a node of a cluster, and sessions.go the front-ends of a node that
+// follows. limits.go, policies.go, principals.go, schedules.go and push.go translate settings for the parts.
+//
+// It knows nothing of the command line. The commands that serve (serve, demo, test, gearmand, beanstalkd) call it.
+package process

@@ -1,0 +1,188 @@
+package process
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"broker/config"
+	"broker/core"
+	"broker/docs"
+	"broker/operate/console"
+	"broker/operate/docsite"
+	"broker/operate/hostile"
+	"broker/operate/httpapi"
+	"broker/operate/service"
+)
+
+// listenHTTP binds the addresses of the HTTP port.
+func (p *Process) listenHTTP() error {
+	h := p.config.HTTP
+	var secured *certificates
+	if h.TLSCert != "" {
+		secured = &certificates{name: "http", source: h}
+		if err := secured.reload(); err != nil {
+			return err
+		}
+		p.certificates = append(p.certificates, secured)
+	}
+	for _, l := range p.listenersOf("http", h.Listen) {
+		p.setAllowList(&l, h.Allow)
+		lns, err := l.Open()
+		if err != nil {
+			return err
+		}
+		for _, ln := range lns {
+			if secured != nil {
+				ln = tls.NewListener(ln, &tls.Config{
+					MinVersion: tls.VersionTLS12,
+					GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+						return secured.current.Load(), nil
+					},
+				})
+			}
+			p.httpListeners = append(p.httpListeners, ln)
+		}
+	}
+	return nil
+}
+
+// serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed.
+func (p *Process) serveHTTP() {
+	p.loadPrincipals()
+	cluster := p.cluster.hooks()
+	p.api = httpapi.New(httpapi.Options{
+		Version: p.Version, Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTP.Password,
+		Locked:           p.config.HTTPLocked(),
+		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
+		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
+	})
+	ports := make(map[string]string)
+	for _, f := range p.config.WireProtocols() {
+		ports[f.Name] = portOf(f.Listen)
+	}
+	pages, err := console.New(console.Options{
+		Cluster: cluster, Ports: ports, TraceURL: p.config.HTTP.TraceURL,
+		Service: p.api.Service, Version: p.Version, Status: httpapi.Status,
+		Authenticate: p.api.Caller, Admit: p.api.Admit, Check: p.api.CheckSecret,
+		API: p.api.Document,
+		Now: func() time.Time { return p.clock().Now().Time() },
+		Failed: func(page string, err error) {
+			p.log.Error().Err(err).Str("page", page).Msg("page of the console failed")
+		},
+	})
+	if err != nil {
+		panic(err) // the templates are part of the program
+	}
+	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns(), Missing: pages.Missing()})
+	p.api.AddPages(httpapi.Pages{
+		Patterns: []string{docsite.Pattern},
+		Handler: docsite.Handler(docs.Files, func(err error) {
+			p.log.Error().Err(err).Msg("documentation cannot be rendered")
+		}),
+	})
+	if p.Faults != nil {
+		p.api.AddPages(httpapi.Pages{Patterns: []string{hostile.Pattern}, Handler: p.Faults.Log})
+	}
+	p.http = p.api.HTTP()
+	for _, ln := range p.httpListeners {
+		ln = p.disturbed(core.HTTP, ln)
+		go func() { // ends when p.http is closed
+			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+				p.log.Error().Err(err).Msg("http server failed")
+			}
+		}()
+	}
+}
+
+// openService creates the service that the HTTP API calls.
+func (t *term) openService() (err error) {
+	t.service, err = service.New(service.Options{
+		Broker:  t.broker,
+		Handles: t.handleFormat(), MaxBodyBytes: int(t.config.HTTP.MaxBody),
+		DrainRejectsNewJobs: t.config.DrainRejectsNewJobs,
+		Audited:             t.logAudit, Connections: t.connections, Workers: t.workers,
+		SetWorkerState: t.frontends.faktory.SetWorkerState, Push: t.pushTargets,
+		BatchName: t.frontends.faktory.BatchName, ParseBatchName: t.frontends.faktory.ParseBatchName,
+		OpenBatch:      t.frontends.faktory.OpenBatch,
+		BackupProgress: t.backupProgress, Storage: t.storage, CheckStore: t.checkStore,
+		Support: t.supportParts(), Cluster: t.cluster.hooks(),
+		Backup: t.backup, SendBackup: t.sendBackup, Reload: t.Reload, Settings: t.settingsInForce,
+	})
+	return err
+}
+
+// logAudit logs each entry of the audit log. Changes by clients of the wire protocols are frequent and made by
+// programs, so they are logged at level debug only.
+func (p *Process) logAudit(e service.AuditEntry) {
+	level := zerolog.InfoLevel
+	for _, protocol := range core.Protocols {
+		if protocol != core.HTTP && protocol.String() == e.Via {
+			level = zerolog.DebugLevel
+		}
+	}
+	line := p.log.WithLevel(level).Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via",
+		e.Via).Str("remote", e.Address).
+		Int("jobs", e.Jobs)
+	if e.TraceID != "" {
+		line.Str("trace_id", e.TraceID)
+	}
+	line.Msg("changed by an operator")
+}
+
+// backend is the data source of the HTTP port.
+func (t *term) backend() httpapi.Backend {
+	return httpapi.Backend{
+		Service: t.service, Broker: t.engine, Connections: t.connections, Stats: t.frontends.faktory.Info,
+		Health: t.frontends.faktory.Health, Syncs: t.engine.SyncLatency, Spans: t.spanCounts, Push: t.pushTargets,
+		SQS: t.sqsActions, Archive: t.archiveStatus,
+	}
+}
+
+// settingsInForce lists the settings with the source of each.
+func (p *Process) settingsInForce() []service.Setting {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	var rows []service.Setting
+	for _, s := range config.Settings(&p.config) {
+		row := service.Setting{Name: s.Path, Value: s.String(), Source: p.config.Source(s.Path)}
+		if p.config.IsSecret(s.Path) && row.Value != "" {
+			row.Value = hidden
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// workers lists Faktory's workers.
+func (t *term) workers() []service.FaktoryWorker {
+	known := t.frontends.faktory.Workers()
+	rows := make([]service.FaktoryWorker, len(known))
+	for i := range known {
+		w := &known[i]
+		rows[i] = service.FaktoryWorker{
+			WID: w.WID, State: w.State, Hostname: w.Hostname, Username: w.Username, PID: w.PID, Labels: w.Labels,
+			Version: w.ProtocolVersion, RSSKB: w.RSSKB, Connections: w.Connections, RemoteAddr: w.RemoteAddr,
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt,
+		}
+	}
+	return rows
+}
+
+// portOf is the first TCP port of a setting with addresses; empty: there is none.
+func portOf(listen string) string {
+	for address := range strings.SplitSeq(listen, ",") {
+		if strings.Contains(address, "/") {
+			continue // a unix socket
+		}
+		if _, port, err := net.SplitHostPort(strings.TrimSpace(address)); err == nil {
+			return port
+		}
+	}
+	return ""
+}

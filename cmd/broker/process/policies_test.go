@@ -1,0 +1,87 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"broker/config"
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+)
+
+func TestPoliciesFollowTheConfiguration(t *testing.T) {
+	t.Parallel()
+	e, err := engine.Open(engine.Options{
+		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is looked at afterwards
+	var log bytes.Buffer
+	p := &term{Process: &Process{log: zerolog.New(&log)}, engine: e}
+	want := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, scope := range []core.PolicyScope{core.PolicyOfQueue, core.PolicyOfType} {
+			for _, row := range core.DoOnce(e, core.Internal, &core.ListPolicies{Scope: scope})[0].Policies {
+				got = append(got, fmt.Sprintf("%d/%s has %d: fails %d, lease %v, to %q, %v", scope, row.Name, row.Has,
+					row.MaxFails, row.LeaseFor, row.MoveTo, row.FromConfig))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	core.DoOnce(e, core.Internal,
+		&core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyLeaseFor, LeaseFor: 1e9}})
+	first := &config.Config{
+		QueuePolicies: []config.Policy{{
+			Name: "q", Members: []byte(`{"max_fails": 5, "on_exhausted": {"move": "dead"}}`),
+		}},
+		TypePolicies: []config.Policy{{Name: "T", Members: []byte(`{"lease_for_s": 60}`)}},
+	}
+	p.applyPolicies(&config.Config{}, first)
+	want(`0/q has 10: fails 5, lease 0s, to "dead", true`, `1/T has 16: fails 0, lease 1m0s, to "", true`)
+	log.Reset()
+	p.applyPolicies(first, first)
+	if log.Len() != 0 {
+		t.Errorf("nothing has changed, log: %s", log.String())
+	}
+	second := &config.Config{QueuePolicies: []config.Policy{{Name: "q", Members: []byte(`{"max_fails": 6}`)}}}
+	p.applyPolicies(first, second)
+	want(`0/q has 2: fails 6, lease 0s, to "", true`)
+	if r := core.DoOnce(e, core.Internal, &core.PutPolicy{
+		Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 1},
+	})[0]; r.Kind != core.Failed {
+		t.Errorf("a policy of the file was changed at run time: %+v", r)
+	}
+	p.applyPolicies(second, &config.Config{})
+	want()
+}
+
+func TestPoliciesOfTheFileAreChecked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[[queue_policy]]\nqueue = \"q\"\ncolour = 1":                     "queue_policy[0].colour: a policy has no member colour",
+		"[[queue_policy]]\nqueue = \"q\"\nmax_fails = -1":                 "queue_policy[0].max_fails: max_fails must be a number",
+		"[[queue_policy]]\nqueue = \"q\"\non_exhausted = {move = \"q\"}":  "queue_policy[0].on_exhausted: on_exhausted.move must name another queue",
+		"[[type_policy]]\ntype = \"T\"\nbackoff = {kind = \"fibonacci\"}": "type_policy[0].backoff: backoff must be",
+	} {
+		file := filepath.Join(t.TempDir(), "broker.toml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadSettings(config.Sources{File: file}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"broker/access"
+	"broker/config"
+	"broker/core"
+	"broker/core/remote"
+	"broker/core/replica"
+	"broker/frontends"
+	"broker/frontends/eventloop"
+	"broker/frontends/relay"
+	"broker/operate/service"
+)
+
+// atFollower are the front-ends whose sessions are at the node of the client, also while it follows. They keep nothing
+// that is common to all clients. The others have registries (Faktory's workers, Conveyor's counters) or their whole
+// state (Qless) in the process of the leader, which serves their clients.
+var atFollower = []string{"workq", "gearman", "beanstalk"}
+
+// sessions are the front-ends of a node that follows, over a link to the leader.
+type sessions struct {
+	*Process
+
+	config     config.Config // the process's settings that apply
+	leader     string        // id of the node
+	broker     *remote.Broker
+	server     *eventloop.Server
+	routes     routes
+	routeEpoch atomic.Uint64
+}
+
+// Deadlines of links.
+const (
+	linkFor   = 12 * time.Second // from the connection to the leader's hello: it may be about to serve
+	linkRetry = time.Second      // after a leader that speaks no operations, or an error
+	leaderFor = 50 * time.Millisecond
+)
+
+// leaderNote is what a leader says to the nodes that connect.
+type leaderNote struct {
+	Handles string `json:"handles"` // prefix of handles: one job has the same on all nodes
+}
+
+// errNotDialed: the leader is not reached, for no client either.
+var errNotDialed = errors.New("no connection to the leader")
+
+// newLinks makes the server for the clients of nodes that follow.
+func (t *term) newLinks() *remote.Server {
+	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix()})
+	if err != nil {
+		panic(err) // a text
+	}
+	return remote.NewServer(t.engine, note, func(say []byte) {
+		var c access.Change
+		if json.Unmarshal(say, &c) == nil {
+			t.auditChange(c)
+		}
+	})
+}
+
+// serveLink serves the clients of a node that follows.
+func (t *term) serveLink(conn net.Conn) {
+	go func() { // ends with the link
+		_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
+		err := t.links.Serve(conn)
+		t.log.Debug().AnErr("reason", err).Msg("a node that follows has no link any more")
+	}()
+}
+
+// follow keeps a link to the leader while another node leads, until ctx ends.
+func (k *clusterNode) follow(ctx context.Context) {
+	k.gate.Link(true)
+	lastRefused := "" // the leader that speaks no operations; logged once
+	for ctx.Err() == nil {
+		node := k.node.Load()
+		leader := node.LeaderID()
+		if leader == "" || node.IsLeader() {
+			lastRefused = ""
+			k.gate.Link(true)
+			k.awaitLeader(ctx, leaderFor)
+			continue
+		}
+		s, err := k.link(ctx, node, leader)
+		if err == nil {
+			lastRefused = ""
+			k.serveSessions(ctx, node, s)
+			k.gate.Link(true)
+			continue
+		}
+		if node.LeaderID() != leader || errors.Is(err, errNotDialed) {
+			k.awaitLeader(ctx, leaderFor)
+			continue
+		}
+		k.gate.Link(false) // the leader is of a build that speaks no operations, or others
+		if lastRefused != leader {
+			lastRefused = leader
+			k.log.Info().Err(err).Str("leader", leader).Msg("no link to the leader, bytes of clients are passed on")
+		}
+		k.awaitLeader(ctx, linkRetry)
+	}
+}
+
+// awaitLeader waits until the leader has changed, for some time.
+func (k *clusterNode) awaitLeader(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-k.leaderChanged:
+	case <-time.After(d):
+	}
+}
+
+// link connects to the leader and makes the front-ends.
+func (k *clusterNode) link(ctx context.Context, node *replica.Node, leader string) (*sessions, error) {
+	ctx, cancel := context.WithTimeout(ctx, linkFor)
+	defer cancel()
+	conn, err := node.DialLeader(ctx, relay.Operations, "")
+	if err != nil {
+		return nil, errors.Join(errNotDialed, err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
+	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	b, err := remote.Dial(conn, k.systemClock())
+	undo()
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.newSessions(b, leader)
+	if err != nil {
+		b.Hangup()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSessions makes the front-ends over a link.
+func (k *clusterNode) newSessions(b *remote.Broker, leader string) (*sessions, error) {
+	var note leaderNote
+	if err := json.Unmarshal(b.Note(), &note); err != nil {
+		return nil, err
+	}
+	var listeners []eventloop.Listener
+	for _, bound := range k.server.Sockets() {
+		listeners = append(listeners, bound.Listener)
+	}
+	listeners = onlyAtFollower(listeners)
+	s := &sessions{Process: k.Process, leader: leader, broker: b, server: eventloop.Attach(listeners)}
+	k.reloads.Lock()
+	defer k.reloads.Unlock()
+	s.config, s.routes = k.config, make(routes)
+	of := parts{
+		Process: k.Process, config: &s.config, broker: b, handles: core.NewHandleFormat(note.Handles),
+		audit: s.audit, routes: s.routes, routeEpoch: s.routeEpoch.Load,
+	}
+	err := s.server.Serve(eventloop.Options{
+		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config),
+		Frontends: map[string]frontends.Frontend{
+			"workq": of.workq(), "gearman": of.gearman(), "beanstalk": of.beanstalk(),
+		},
+		MaxSockets: processSocketLimits().clients, MaxOutput: int(s.config.Limits.OutputBytes),
+		Buffers: int(s.config.Limits.BufferBytes), Log: k.log,
+	})
+	k.sessions = s
+	return s, err
+}
+
+// onlyAtFollower are the listeners of the front-ends atFollower.
+func onlyAtFollower(all []eventloop.Listener) []eventloop.Listener {
+	return slices.DeleteFunc(all, func(l eventloop.Listener) bool { return !slices.Contains(atFollower, l.Name) })
+}
+
+// serveSessions serves clients until the link ends, the leader changes, or ctx ends.
+func (k *clusterNode) serveSessions(ctx context.Context, node *replica.Node, s *sessions) {
+	k.front.Store(s)
+	k.gate.Sessions(s.server)
+	k.log.Info().Str("leader", s.leader).Msg("linked to the leader, serving clients")
+	check := time.NewTicker(linkRetry)
+	defer check.Stop()
+	for live := true; live && ctx.Err() == nil && node.LeaderID() == s.leader; {
+		select {
+		case <-ctx.Done():
+		case <-s.broker.Gone():
+			live = false
+		case <-k.leaderChanged:
+		case <-check.C:
+		}
+	}
+	k.gate.Sessions(nil)
+	k.gate.Link(true)
+	k.front.Store(nil)
+	k.reloads.Lock()
+	k.Process.sessions = nil
+	k.reloads.Unlock()
+	s.close(ctx.Err() != nil)
+	k.log.Info().Str("leader", s.leader).AnErr("reason", s.broker.Reason()).Msg("the link to the leader has ended")
+}
+
+// close closes all connections. If this node stops, clients get the replies that are committed first.
+func (s *sessions) close(orderly bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), handOverFor)
+	defer cancel()
+	if !orderly {
+		cancel()
+		s.broker.Hangup()
+	}
+	s.server.Stop(ctx)
+	s.broker.Hangup()
+}
+
+// audit tells the leader what belongs in the audit log.
+func (s *sessions) audit(c access.Change) {
+	say, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // texts and a number
+	}
+	s.broker.Tell(say)
+}
+
+// connections counts the connections of each front-end.
+func (s *sessions) connections() map[string]service.Connections { return s.connectionsOf(s.server) }
+
+// apply applies the settings that differ.
+func (s *sessions) apply(fresh *config.Config) {
+	same := reflect.DeepEqual(s.config.Routes, fresh.Routes)
+	if takeTables(&s.config, fresh); same {
+		return
+	}
+	s.routes.load(fresh)
+	s.routeEpoch.Add(1)
+}
