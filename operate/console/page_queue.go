@@ -199,7 +199,7 @@ func (r *request) queueProblem(do string, err error) (*view, error) {
 		case "share":
 			d.Share = typed(r.PostForm)
 		case "policy":
-			d.Policy.retype(r.PostForm)
+			typedFields(d.Policy.Fields, r.PostForm)
 		}
 	})
 }

@@ -3,31 +3,30 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"broker/access"
 	"broker/core"
-	"broker/core/policytext"
+	"broker/core/schema"
 )
 
 // policy returns the policy of a queue or type; nil if there is none.
 func (s *Service) policy(
 	ctx context.Context, c *session, scope core.PolicyScope, name string,
-) (*policytext.Policy, error) {
+) (*schema.Policy, error) {
 	r, err := c.call(ctx, &core.ListPolicies{Scope: scope, Name: name})
 	if err != nil || len(r.Policies) == 0 {
 		return nil, err
 	}
-	return policytext.Show(&r.Policies[0]), nil
+	return schema.ShowPolicy(&r.Policies[0]), nil
 }
 
 // NamedPolicy is a policy with its queue or type.
 type NamedPolicy struct {
-	Scope     string             `json:"scope" enum:"queue,type" doc:"applies to the jobs of a queue or of a type"`
-	Name      string             `json:"name"`
-	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
-	Policy    *policytext.Policy `json:"policy"`
+	Scope     string         `json:"scope" enum:"queue,type" doc:"applies to the jobs of a queue or of a type"`
+	Name      string         `json:"name"`
+	NameBytes []byte         `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
+	Policy    *schema.Policy `json:"policy"`
 }
 
 var policyScopes = [...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}
@@ -49,7 +48,7 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 					p.Scope == core.PolicyOfType && caller.mayAll(access.Read) != nil {
 					continue
 				}
-				row := NamedPolicy{Scope: word, Policy: policytext.Show(p)}
+				row := NamedPolicy{Scope: word, Policy: schema.ShowPolicy(p)}
 				row.Name, row.NameBytes = textOrBytes(p.Name)
 				all = append(all, row)
 			}
@@ -64,8 +63,8 @@ func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, e
 
 // Type is a type of jobs with its settings.
 type Type struct {
-	Name   string             `json:"name"`
-	Policy *policytext.Policy `json:"policy,omitempty" doc:"defaults for its jobs, before the policy of their queue"`
+	Name   string         `json:"name"`
+	Policy *schema.Policy `json:"policy,omitempty" doc:"defaults for its jobs, before the policy of their queue"`
 }
 
 // TypeChange changes the settings of a type. Absent members do not change.
@@ -134,12 +133,12 @@ func (s *Service) putPolicy(
 func parsePolicy(
 	scope core.PolicyScope, name string, body json.RawMessage,
 ) (set core.JobPolicy, remove core.PolicyFields, err error) {
-	set, remove, err = policytext.Parse("body.policy", body)
+	set, remove, err = schema.ParsePolicy("body.policy", body)
 	if err == nil {
-		err = policytext.Check("body.policy", scope, name, &set)
+		err = schema.CheckPolicy("body.policy", scope, name, &set)
 	}
-	if wrong := (*policytext.Error)(nil); errors.As(err, &wrong) {
-		return set, remove, invalid(wrong.Field, "%s", wrong.Detail)
+	if field, detail, ok := schema.FieldOf(err); ok {
+		return set, remove, invalid(field, "%s", detail)
 	}
 	return set, remove, err
 }

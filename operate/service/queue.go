@@ -6,38 +6,38 @@ import (
 
 	"broker/access"
 	"broker/core"
-	"broker/core/policytext"
+	"broker/core/schema"
 )
 
 // Queue is a queue with its counters.
 type Queue struct {
-	Name      string             `json:"name"`
-	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
-	Paused    bool               `json:"paused"`
-	PausedBy  string             `json:"paused_by,omitempty" doc:"who paused it, if the audit log still knows; only where one queue is shown"`
-	PausedAt  *time.Time         `json:"paused_at,omitempty" doc:"likewise"`
-	Ready     int                `json:"ready"`
-	High      int                `json:"high" doc:"of the ready jobs: priority above 0"`
-	Normal    int                `json:"normal"`
-	Low       int                `json:"low" doc:"of the ready jobs: priority below 0"`
-	Scheduled int                `json:"scheduled"`
-	Leased    int                `json:"leased"`
-	Retrying  int                `json:"retrying"`
-	Blocked   int                `json:"blocked"`
-	Done      int                `json:"done" doc:"finished jobs, kept for their outcome"`
-	Dead      int                `json:"dead"`
-	Workers   int                `json:"workers" doc:"registered, waiting, running, or asked within a minute"`
-	LatencyS  float64            `json:"latency_s" doc:"time that the next job has been ready"`
-	OldestS   float64            `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
-	InRate    float64            `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
-	OutRate   float64            `json:"out_rate" doc:"jobs done or failed per second, likewise"`
-	Max       *QueueMax          `json:"max,omitempty"`
-	Throttle  *Throttle          `json:"throttle,omitempty"`
-	Sharing   *Sharing           `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
-	Policy    *policytext.Policy `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
-	Redrive   *Redrive           `json:"redrive,omitempty" doc:"set over SQS; only where one queue is shown"`
-	Wait      *Wait              `json:"wait,omitempty" doc:"why its next job waits; only where one queue is shown"`
-	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
+	Name      string         `json:"name"`
+	NameBytes []byte         `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
+	Paused    bool           `json:"paused"`
+	PausedBy  string         `json:"paused_by,omitempty" doc:"who paused it, if the audit log still knows; only where one queue is shown"`
+	PausedAt  *time.Time     `json:"paused_at,omitempty" doc:"likewise"`
+	Ready     int            `json:"ready"`
+	High      int            `json:"high" doc:"of the ready jobs: priority above 0"`
+	Normal    int            `json:"normal"`
+	Low       int            `json:"low" doc:"of the ready jobs: priority below 0"`
+	Scheduled int            `json:"scheduled"`
+	Leased    int            `json:"leased"`
+	Retrying  int            `json:"retrying"`
+	Blocked   int            `json:"blocked"`
+	Done      int            `json:"done" doc:"finished jobs, kept for their outcome"`
+	Dead      int            `json:"dead"`
+	Workers   int            `json:"workers" doc:"registered, waiting, running, or asked within a minute"`
+	LatencyS  float64        `json:"latency_s" doc:"time that the next job has been ready"`
+	OldestS   float64        `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
+	InRate    float64        `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
+	OutRate   float64        `json:"out_rate" doc:"jobs done or failed per second, likewise"`
+	Max       *QueueMax      `json:"max,omitempty"`
+	Throttle  *Throttle      `json:"throttle,omitempty"`
+	Sharing   *Sharing       `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
+	Policy    *schema.Policy `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
+	Redrive   *Redrive       `json:"redrive,omitempty" doc:"set over SQS; only where one queue is shown"`
+	Wait      *Wait          `json:"wait,omitempty" doc:"why its next job waits; only where one queue is shown"`
+	Totals    QueueTotals    `json:"totals" doc:"since the broker started"`
 }
 
 // QueueMax limits the unfinished jobs of a queue: at the limit, submissions of a priority class are refused; 0: no

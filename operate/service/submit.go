@@ -14,6 +14,7 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/core/schema"
 	"broker/frontends/shared/tracecontext"
 )
 
@@ -40,7 +41,7 @@ type Submission struct {
 	LeaseForS    *float64  `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: of the worker's protocol; 0: the same, also if a policy says otherwise"`
 	MaxFails     *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further attempt; default 25, for an ephemeral job 1"`
 	MaxAttempts  *uint32   `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit; 0: no limit, also if a policy says otherwise"`
-	Backoff      string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next attempt; default exponential"`
+	Backoff      string    `json:"backoff,omitempty" enum:"faktory,none,exponential" doc:"wait between a failure and the next attempt; faktory, the default: it grows with the fourth power of the failures, as in Faktory; exponential is an old name for it"`
 	OnExhausted  string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are old names for these"`
 	Cost         uint32    `json:"cost,omitempty" maximum:"1000000" doc:"how much a lease counts in limits of concurrent leases and in rates; default 1"`
 	DeadForS     float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
@@ -299,21 +300,16 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	if job.DeadFor == 0 {
 		job.DeadFor = core.DeadFor
 	}
-	switch sub.Backoff {
-	case "", "exponential":
-	case "none":
-		job.Backoff = core.BackoffNone
-	default:
-		return invalid(at+"backoff", "backoff must be exponential or none")
+	known := true
+	if sub.Backoff != "" {
+		if job.Backoff, known = schema.JobBackoffs[sub.Backoff]; !known {
+			return invalid(at+"backoff", "backoff must be faktory or none")
+		}
 	}
-	switch sub.OnExhausted {
-	case "":
-	case "dead", "bury":
-		job.Exhausted = core.ExhaustedBury
-	case "drop", "finish":
-		job.Exhausted = core.ExhaustedFinish
-	default:
-		return invalid(at+"on_exhausted", "on_exhausted must be dead or drop")
+	if sub.OnExhausted != "" {
+		if job.Exhausted, known = schema.EndOf(sub.OnExhausted); !known {
+			return invalid(at+"on_exhausted", "on_exhausted must be dead or drop")
+		}
 	}
 	return nil
 }

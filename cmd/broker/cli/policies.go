@@ -7,72 +7,17 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-)
 
-// policyMembers are the members of a policy in the order in which they are shown.
-var policyMembers = []string{
-	"max_fails", "max_attempts", "backoff", "on_exhausted", "lease_for_s", "expires_in_s", "retain_for_s", "durability",
-}
+	"broker/core/schema"
+)
 
 type policy struct {
 	Scope  string                     `json:"scope"`
 	Name   string                     `json:"name"`
 	Policy map[string]json.RawMessage `json:"policy"`
-}
-
-// text lists the members of a policy.
-func (p *policy) text() string {
-	var parts []string
-	for _, name := range policyMembers {
-		if value, ok := p.Policy[name]; ok {
-			parts = append(parts, policyText(name, value))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// policyText shows a member in the form of the flags.
-func policyText(name string, value json.RawMessage) string {
-	flag, inSeconds := strings.CutSuffix(name, "_s")
-	flag = strings.ReplaceAll(flag, "_", "-")
-	var number float64
-	var spans []float64
-	var word string
-	var object struct {
-		Kind   string  `json:"kind"`
-		BaseS  float64 `json:"base_s"`
-		MaxS   float64 `json:"max_s"`
-		Jitter float64 `json:"jitter"`
-		Move   string  `json:"move"`
-	}
-	switch {
-	case inSeconds && json.Unmarshal(value, &number) == nil:
-		return flag + " " + span(seconds(number))
-	case json.Unmarshal(value, &spans) == nil:
-		texts := make([]string, len(spans))
-		for i, s := range spans {
-			texts[i] = span(seconds(s))
-		}
-		return flag + " " + strings.Join(texts, ",")
-	case json.Unmarshal(value, &word) == nil:
-		return flag + " " + word
-	case json.Unmarshal(value, &object) == nil && object.Move != "":
-		return flag + " move to " + oneLine(object.Move, 40)
-	case object.Kind != "":
-		text := flag + " " + object.Kind + " " + span(seconds(object.BaseS))
-		if object.MaxS > 0 {
-			text += " up to " + span(seconds(object.MaxS))
-		}
-		if object.Jitter > 0 {
-			text += " with jitter " + strconv.FormatFloat(object.Jitter, 'g', 3, 64)
-		}
-		return text
-	}
-	return flag + " " + string(value)
 }
 
 func policiesCommand() *cobra.Command {
@@ -97,7 +42,8 @@ func policiesCommand() *cobra.Command {
 		t := &table{header: []string{"OF", "NAME", "POLICY", "FROM"}}
 		for i := range rows {
 			p := &rows[i]
-			t.add(p.Scope, oneLine(p.Name, 40), p.text(), mark(p.Policy["from_config"] != nil, "settings file"))
+			t.add(p.Scope, oneLine(p.Name, 40), oneLine(schema.Sentence(schema.PolicyRows, p.Policy, true), 300),
+				mark(p.Policy["from_config"] != nil, "settings file"))
 		}
 		return t.print(cmd.OutOrStdout())
 	})
@@ -126,54 +72,24 @@ func setPolicyCommand() *cobra.Command {
 	}
 	conn, f := addConnection(cmd), cmd.Flags()
 	ofType := f.Bool("type", false, ofTypeUsage)
-	maxFails := f.Uint32("max-fails", 0, "failures after which there is no further try")
-	maxAttempts := f.Uint32("max-attempts", 0, "leases after which there is no further try")
-	backoff := f.String("backoff", "",
-		"`WAITS` between a failure and the next try: a list such as 10s,1m,10m of which the last one is repeated,\nor constant:10s, linear:10s or exponential:10s")
+	given := addRows(f, schema.PolicyRows)
 	most := f.String("backoff-max", "", "the longest such wait, a `SPAN`; not for a list")
-	jitter := f.Float64("jitter", 0, "the part of such a wait that is random, from 0 to 1; not for a list")
-	exhausted := f.String("on-exhausted", "", "after the last try: dead, drop or move:QUEUE (`WHAT`)")
-	durability := f.String("durability", "", "none: new jobs are in memory only, and a restart loses them (`HOW`)")
-	spans := map[string]*string{
-		"lease-for":  f.String("lease-for", "", "a worker's time to finish, a `SPAN` such as 15m or 2d"),
-		"expires-in": f.String("expires-in", "", "jobs are removed after this `SPAN`, whatever their state"),
-		"retain-for": f.String("retain-for", "", "how long outcomes are kept, a `SPAN`"),
-	}
+	jitter := f.String("jitter", "", "the `PART` of such a wait that is random, from 0 to 1; not for a list")
 	unset := f.StringSlice("unset", nil, "`MEMBERS` to remove, such as backoff,max-fails")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		members := map[string]any{}
-		for _, name := range *unset {
-			name = strings.ReplaceAll(name, "-", "_")
-			if slices.Contains(policyMembers, name+"_s") {
-				name += "_s"
+		if *most != "" || *jitter != "" {
+			if !strings.Contains(given["backoff"], ":") {
+				return UsageError(errors.New(
+					"--backoff-max and --jitter need --backoff constant:SPAN, linear:SPAN or exponential:SPAN"))
 			}
-			members[name] = nil
+			given["backoff"] = schema.JoinBackoff(given["backoff"], *most, *jitter)
 		}
-		for name, n := range map[string]*uint32{"max-fails": maxFails, "max-attempts": maxAttempts} {
-			if f.Changed(name) {
-				members[strings.ReplaceAll(name, "-", "_")] = *n
-			}
-		}
-		for name, text := range spans {
-			if *text == "" {
-				continue
-			}
-			d, err := policySpan("--"+name, *text)
-			if err != nil {
-				return err
-			}
-			members[strings.ReplaceAll(name, "-", "_")+"_s"] = d
-		}
-		if err := backoffFlags(members, *backoff, *most, *jitter); err != nil {
+		members, err := members(schema.PolicyRows, given)
+		if err != nil {
 			return err
 		}
-		if queue, moves := strings.CutPrefix(*exhausted, "move:"); moves {
-			members["on_exhausted"] = map[string]any{"move": queue}
-		} else if *exhausted != "" {
-			members["on_exhausted"] = *exhausted
-		}
-		if *durability != "" {
-			members["durability"] = *durability
+		for _, name := range *unset {
+			members[memberOf(schema.PolicyRows, name)] = nil
 		}
 		if len(members) == 0 {
 			return UsageError(errors.New("expected a member to set or --unset; broker policies rm removes a policy"))
@@ -188,56 +104,6 @@ func setPolicyCommand() *cobra.Command {
 		return printLine(cmd, "the policy of %s is changed", args[0])
 	}
 	return cmd
-}
-
-// policySpan reads a duration as seconds.
-func policySpan(flag, text string) (float64, error) {
-	d, err := parseSpan(text)
-	if err != nil || d < 0 {
-		return 0, UsageError(fmt.Errorf("%s: %q is not a span such as 90s, 15m or 2d", flag, text))
-	}
-	return d.Seconds(), nil
-}
-
-// backoffFlags adds the backoff to the members of a policy.
-func backoffFlags(members map[string]any, backoff, most string, jitter float64) error {
-	kind, base, isRule := strings.Cut(backoff, ":")
-	if !isRule && (most != "" || jitter != 0) {
-		return UsageError(
-			errors.New("--backoff-max and --jitter need --backoff constant:SPAN, linear:SPAN or exponential:SPAN"),
-		)
-	}
-	if backoff == "" {
-		return nil
-	}
-	if !isRule {
-		var waits []float64
-		for text := range strings.SplitSeq(backoff, ",") {
-			d, err := policySpan("--backoff", text)
-			if err != nil {
-				return err
-			}
-			waits = append(waits, d)
-		}
-		members["backoff"] = waits
-		return nil
-	}
-	rule := map[string]any{"kind": kind}
-	for member, text := range map[string]string{"base_s": base, "max_s": most} {
-		if text == "" {
-			continue
-		}
-		d, err := policySpan("--backoff", text)
-		if err != nil {
-			return err
-		}
-		rule[member] = d
-	}
-	if jitter != 0 {
-		rule["jitter"] = jitter
-	}
-	members["backoff"] = rule
-	return nil
 }
 
 // policyExists returns an error if a queue or type has no policy.
@@ -262,8 +128,8 @@ func removePolicyCommand() *cobra.Command {
 	ofType := cmd.Flags().Bool("type", false, ofTypeUsage)
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		members := map[string]any{}
-		for _, name := range policyMembers {
-			members[name] = nil
+		for _, row := range schema.PolicyRows {
+			members[row.Name] = nil
 		}
 		if err := c.policyExists(cmd, args[0], *ofType); err != nil {
 			return err

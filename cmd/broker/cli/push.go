@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -166,20 +166,11 @@ func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error
 			return t, nil
 		}
 	}
-	if d, err := parseSpan(text); err == nil {
+	if d, err := schema.ParseSpan(text); err == nil {
 		return now.Add(sign * d), nil
 	}
 	return time.Time{}, UsageError(fmt.Errorf(
 		"%q is not a time: expected RFC 3339, \"2006-01-02 15:04\" in local time, or a span such as 90m or 2d", text))
-}
-
-// parseSpan is time.ParseDuration with days.
-func parseSpan(text string) (time.Duration, error) {
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		n, err := strconv.ParseFloat(days, 64)
-		return time.Duration(n * float64(24*time.Hour)), err
-	}
-	return time.ParseDuration(text)
 }
 
 // setBody sends a JSON array as arguments and anything else unchanged.

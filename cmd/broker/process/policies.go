@@ -2,13 +2,12 @@ package process
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"reflect"
 
 	"broker/config"
 	"broker/core"
-	"broker/core/policytext"
+	"broker/core/schema"
 )
 
 // policyName identifies a policy of the configuration.
@@ -31,12 +30,12 @@ func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 		scope := core.PolicyScope(scope)
 		for i, row := range list.rows {
 			at := fmt.Sprintf("%s[%d]", list.name, i)
-			set, _, err := policytext.Parse(at, row.Members)
+			set, _, err := schema.ParsePolicy(at, row.Members)
 			if err == nil {
-				err = policytext.Check(at, scope, row.Name, &set)
+				err = schema.CheckPolicy(at, scope, row.Name, &set)
 			}
-			if wrong := (*policytext.Error)(nil); errors.As(err, &wrong) {
-				problems = append(problems, config.Problem{Setting: wrong.Field, Text: wrong.Detail})
+			if field, detail, ok := schema.FieldOf(err); ok {
+				problems = append(problems, config.Problem{Setting: field, Text: detail})
 				continue
 			}
 			all[policyName{scope, row.Name}] = set

@@ -72,7 +72,7 @@ func TestPoliciesOfTheFileAreChecked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"[[queue_policy]]\nqueue = \"q\"\ncolour = 1":                     "queue_policy[0].colour: a policy has no member colour",
-		"[[queue_policy]]\nqueue = \"q\"\nmax_fails = -1":                 "queue_policy[0].max_fails: max_fails must be a number",
+		"[[queue_policy]]\nqueue = \"q\"\nmax_fails = -1":                 "queue_policy[0].max_fails: max_fails must be a whole number",
 		"[[queue_policy]]\nqueue = \"q\"\non_exhausted = {move = \"q\"}":  "queue_policy[0].on_exhausted: on_exhausted.move must name another queue",
 		"[[type_policy]]\ntype = \"T\"\nbackoff = {kind = \"fibonacci\"}": "type_policy[0].backoff: backoff must be",
 	} {
