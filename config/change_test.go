@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+)
 
 func TestChangedSettingsAreFoundAndCopied(t *testing.T) {
 	t.Parallel()
@@ -8,7 +11,8 @@ func TestChangedSettingsAreFoundAndCopied(t *testing.T) {
 	if got := c.Changed(&before); len(got) != 0 {
 		t.Fatalf("equal settings differ: %v", got)
 	}
-	c.Log.Level, c.Gearman.TLSCert, c.Gearman.Allow = "debug", "/new.pem", []string{"10.0.0.0/8"}
+	c.Log.Level, c.Gearman.TLSCert, c.Gearman.Allow = "debug", "/new.pem",
+		Networks{netip.MustParsePrefix("10.0.0.0/8")}
 	c.Throttles = map[string]Throttle{"q": {Worker: 1}}
 	var paths []string
 	for _, s := range c.Changed(&before) {

@@ -15,9 +15,9 @@ import (
 // Cluster makes the broker a node of a cluster. Without members it is a single broker.
 type Cluster struct {
 	Node            string        `toml:"node" doc:"id of this node in a cluster; empty: no cluster"`
-	Members         []string      `toml:"members" doc:"nodes of the cluster, each as id=host:port (in the environment and on the command line separated by commas); all nodes get the same list"`
+	Members         Members       `toml:"members" doc:"nodes of the cluster, each as id=host:port (in the environment and on the command line separated by commas); all nodes get the same list"`
 	Join            bool          `toml:"join" doc:"the node joins an existing cluster, after broker cluster add; it never starts a new one"`
-	Listen          string        `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
+	Listen          Address       `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
 	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a message from the leader before they elect another one"`
 	KeepLog         Size          `toml:"keep_log" doc:"log kept for nodes that lag; 0: as the store, at least 1 GiB"`
 	LeaseCommit     string        `toml:"lease_commit" doc:"when a lease is replicated to a majority of the nodes: after the job is handed out (faster; the leader relies on its clock to know that no other node leads) or before (no clock matters, but workers that take one job at a time wait longer)"`
@@ -38,25 +38,52 @@ func (c Cluster) Enabled() bool { return c.Node != "" || len(c.Members) > 0 }
 // Member is a node of a cluster and its address.
 type Member struct{ ID, Address string }
 
-// ParseMembers parses the list of members.
-func (c Cluster) ParseMembers() ([]Member, error) {
-	var all []Member
-	for _, text := range c.Members {
+// Members are the nodes of a cluster, with different ids and addresses.
+type Members []Member
+
+func (m Member) String() string { return m.ID + "=" + m.Address }
+
+func (ms Members) String() string {
+	texts := make([]string, len(ms))
+	for i, m := range ms {
+		texts[i] = m.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// Find returns the node with an id.
+func (ms Members) Find(id string) (m Member, found bool) {
+	i := slices.IndexFunc(ms, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		return Member{}, false
+	}
+	return ms[i], true
+}
+
+// parse implements parser.
+func (ms *Members) parse(v any) error {
+	list, err := parseList(v)
+	if err != nil {
+		return err
+	}
+	var all Members
+	for _, text := range list {
 		m, err := ParseMember(text)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, o := range all {
 			if o.ID == m.ID {
-				return nil, fmt.Errorf("node %s is listed twice", m.ID)
+				return fmt.Errorf("node %s is listed twice", m.ID)
 			}
 			if o.Address == m.Address {
-				return nil, fmt.Errorf("nodes %s and %s have the same address %s", o.ID, m.ID, m.Address)
+				return fmt.Errorf("nodes %s and %s have the same address %s", o.ID, m.ID, m.Address)
 			}
 		}
 		all = append(all, m)
 	}
-	return all, nil
+	*ms = all
+	return nil
 }
 
 // maxNodeID is the length of the longest id of a node.
@@ -98,32 +125,29 @@ func (c *Config) checkCluster(v *checker) {
 	if !k.Enabled() {
 		return
 	}
-	members, err := k.ParseMembers()
-	own := slices.IndexFunc(members, func(m Member) bool { return m.ID == k.Node })
+	own, isMember := k.Members.Find(k.Node)
 	switch {
 	case len(k.Members) == 0:
 		v.complain("cluster.members",
 			"are missing: --node requires --cluster, the same list on every node, such as n1=10.0.0.1:7431,n2=10.0.0.2:7431,n3=10.0.0.3:7431")
-	case err != nil:
-		v.complain("cluster.members", "%v", err)
 	case k.Node == "":
 		v.complain("cluster.node", "is missing: --cluster requires --node, which says which of the members this one is")
-	case own < 0:
-		v.complain("cluster.node", "%s is not one of the members %s", k.Node, strings.Join(k.Members, ","))
+	case !isMember:
+		v.complain("cluster.node", "%s is not one of the members %s", k.Node, k.Members)
 	}
 	if c.Durability != "sync" {
 		v.complain("durability",
 			"%s does not go with a cluster, which acknowledges what a majority has synced: use sync", c.Durability)
 	}
-	if k.Listen != "" {
-		v.listen("cluster.listen", k.Listen)
-	} else if own >= 0 {
-		v.listen("cluster.members", members[own].Address)
+	if k.Listen != (Address{}) {
+		v.listen("cluster.listen", Addresses{k.Listen})
+	} else if isMember {
+		v.listen("cluster.members", tcp(own.Address))
 	}
-	c.checkClusterTLS(v, members)
+	c.checkClusterTLS(v)
 }
 
-func (c *Config) checkClusterTLS(v *checker, members []Member) {
+func (c *Config) checkClusterTLS(v *checker) {
 	k := c.Cluster
 	if k.TLSCert != "" || k.TLSKey != "" || k.TLSCA != "" {
 		if k.TLSCert == "" || k.TLSKey == "" || k.TLSCA == "" {
@@ -133,7 +157,7 @@ func (c *Config) checkClusterTLS(v *checker, members []Member) {
 		}
 		return
 	}
-	for _, m := range members {
+	for _, m := range k.Members {
 		if !(Address{Network: "tcp", Address: m.Address}).Loopback() {
 			v.complain("cluster.tls_cert",
 				"is missing: other hosts can reach the nodes (%s); without certificates nodes call each other on loopback only",

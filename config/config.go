@@ -58,16 +58,16 @@ type Log struct {
 
 // HTTP is the port of the console, the API, health checks and metrics.
 type HTTP struct {
-	Listen      string   `toml:"listen" doc:"host:port, unix:/path, or off; an address that other hosts can reach requires a password or tls_client_ca"`
-	Allow       []string `toml:"allow" doc:"addresses and networks whose clients may connect; empty: all"`
-	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
-	TLSKey      string   `toml:"tls_key" doc:"private key in PEM"`
-	TLSClientCA string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
-	MaxBody     Size     `toml:"max_body" doc:"largest request with jobs or results"`
-	Principal   string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they are refused"`
-	Profiling   bool     `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/"`
-	TraceURL    string   `toml:"trace_url" doc:"address of a trace in the tracing system, with {trace} for its id, such as https://tempo.example/trace/{trace}; the console links to it"`
-	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file"`
+	Listen      Addresses `toml:"listen" doc:"host:port, unix:/path, or off; an address that other hosts can reach requires a password or tls_client_ca"`
+	Allow       Networks  `toml:"allow" doc:"addresses and networks whose clients may connect; empty: all"`
+	TLSCert     string    `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
+	TLSKey      string    `toml:"tls_key" doc:"private key in PEM"`
+	TLSClientCA string    `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
+	MaxBody     Size      `toml:"max_body" doc:"largest request with jobs or results"`
+	Principal   string    `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they are refused"`
+	Profiling   bool      `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/"`
+	TraceURL    string    `toml:"trace_url" doc:"address of a trace in the tracing system, with {trace} for its id, such as https://tempo.example/trace/{trace}; the console links to it"`
+	Password    string    `toml:"password" doc:"password for everything over HTTP except health checks and the documentation; a value that starts with a slash names a file"`
 }
 
 // HTTPLocked reports that HTTP admits no clients, because Faktory clients need a password but no setting protects HTTP.
@@ -79,15 +79,15 @@ func (c *Config) HTTPLocked() bool {
 
 // Protocol holds the settings that all protocol front-ends have in common.
 type Protocol struct {
-	Listen         string   `toml:"listen" doc:"host:port or unix:/path, or several separated by commas, or off"`
-	Namespace      string   `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols"`
-	MaxBody        Size     `toml:"max_body" doc:"largest job body that clients may send"`
-	MaxConnections int      `toml:"max_connections" doc:"limit of open connections; 0: no limit"`
-	Principal      string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they have no rights"`
-	Allow          []string `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may"`
-	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
-	TLSKey         string   `toml:"tls_key" doc:"private key in PEM"`
-	TLSClientCA    string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
+	Listen         Addresses `toml:"listen" doc:"host:port or unix:/path, or several separated by commas, or off"`
+	Namespace      string    `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols"`
+	MaxBody        Size      `toml:"max_body" doc:"largest job body that clients may send"`
+	MaxConnections int       `toml:"max_connections" doc:"limit of open connections; 0: no limit"`
+	Principal      string    `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they have no rights"`
+	Allow          Networks  `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may"`
+	TLSCert        string    `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
+	TLSKey         string    `toml:"tls_key" doc:"private key in PEM"`
+	TLSClientCA    string    `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
 }
 
 // Workq is the Workq port.
@@ -199,25 +199,25 @@ func Default() Config {
 		ExitAfterFailure: 30 * time.Second,
 		CacheBytes:       64 * MiB, DefaultLease: 30 * time.Minute, PoisonAfter: 20, MinFreeDisk: 512 * MiB,
 		Log:   Log{Level: "info", Format: "auto"},
-		HTTP:  HTTP{Listen: "127.0.0.1:7420", MaxBody: 64 * MiB},
-		Workq: Workq{Protocol: Protocol{Listen: "127.0.0.1:9922", MaxBody: MiB}},
+		HTTP:  HTTP{Listen: tcp("127.0.0.1:7420"), MaxBody: 64 * MiB},
+		Workq: Workq{Protocol: Protocol{Listen: tcp("127.0.0.1:9922"), MaxBody: MiB}},
 		Gearman: Gearman{
-			Protocol: Protocol{Listen: "127.0.0.1:4730", MaxBody: 64 * MiB},
+			Protocol: Protocol{Listen: tcp("127.0.0.1:4730"), MaxBody: 64 * MiB},
 		},
 		Faktory: Faktory{
-			Protocol: Protocol{Listen: "127.0.0.1:7419", MaxBody: 72 * MiB}, Flush: "faktory",
+			Protocol: Protocol{Listen: tcp("127.0.0.1:7419"), MaxBody: 72 * MiB}, Flush: "faktory",
 		},
 		Cluster: Cluster{ElectionTimeout: 500 * time.Millisecond, LeaseCommit: LeaseAfter},
 		Archive: Archive{Every: time.Second, BaseEvery: 24 * time.Hour, Keep: 7 * 24 * time.Hour, MaxQueue: 64 * MiB},
 		Tracing: Tracing{Service: "broker"},
-		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
+		Qless:   Qless{Protocol: Protocol{MaxBody: 16 * MiB}},
 
-		Conveyor: Conveyor{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
+		Conveyor: Conveyor{Protocol: Protocol{MaxBody: 16 * MiB}},
 
-		Beanstalk: Beanstalk{Protocol: Protocol{Listen: "off", MaxBody: 65_535}},
+		Beanstalk: Beanstalk{Protocol: Protocol{MaxBody: 65_535}},
 
 		SQS: SQS{
-			Protocol: Protocol{Listen: "off", MaxBody: MiB}, Account: "000000000000", Region: "us-east-1",
+			Protocol: Protocol{MaxBody: MiB}, Account: "000000000000", Region: "us-east-1",
 			MaxInFlight: 120_000,
 		},
 	}

@@ -29,6 +29,8 @@ func leaves(prefix string, v reflect.Value) []Setting {
 		switch {
 		case field.Anonymous:
 			all = append(all, leaves(prefix, value)...)
+		case value.Addr().Type().Implements(parserType):
+			all = append(all, Setting{Path: path, Doc: field.Tag.Get("doc"), value: value})
 		case value.Kind() == reflect.Struct:
 			all = append(all, leaves(path+".", value)...)
 		case value.Kind() == reflect.Slice && value.Type() != listType, value.Kind() == reflect.Map:
@@ -56,20 +58,22 @@ func (s Setting) String() string {
 	return fmt.Sprint(s.value.Interface())
 }
 
-// Types with a syntax of their own.
+// parser is a type of settings with a syntax of its own. It stays as it is after an error.
+type parser interface{ parse(v any) error }
+
+// Types that are not read by their kind.
 var (
-	sizeType     = reflect.TypeFor[Size]()
+	parserType   = reflect.TypeFor[parser]()
 	durationType = reflect.TypeFor[time.Duration]()
 	listType     = reflect.TypeFor[[]string]()
 )
 
 // set sets a value decoded from TOML; from the environment and flags it is always a string.
 func (s Setting) set(to any) error {
+	if p, ok := s.value.Addr().Interface().(parser); ok {
+		return p.parse(to)
+	}
 	switch {
-	case s.value.Type() == sizeType:
-		n, err := parseSize(to)
-		s.value.SetInt(int64(n))
-		return err
 	case s.value.Type() == listType:
 		list, err := parseList(to)
 		s.value.Set(reflect.ValueOf(list))
@@ -187,9 +191,11 @@ func (n Size) String() string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-func parseSize(v any) (Size, error) {
-	if n, err := parseInt(v); err == nil {
-		return Size(n), nil
+// parse implements parser.
+func (n *Size) parse(v any) error {
+	if whole, err := parseInt(v); err == nil {
+		*n = Size(whole)
+		return nil
 	}
 	text, _ := v.(string)
 	for _, u := range units {
@@ -197,10 +203,11 @@ func parseSize(v any) (Size, error) {
 		if !ok {
 			continue
 		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		if err == nil && n >= 0 && n <= math.MaxInt64/int64(u.size) {
-			return Size(n) * u.size, nil
+		count, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err == nil && count >= 0 && count <= math.MaxInt64/int64(u.size) {
+			*n = Size(count) * u.size
+			return nil
 		}
 	}
-	return 0, fmt.Errorf("%v is not a size such as 1048576, 64 MiB or 2 GiB", v)
+	return fmt.Errorf("%v is not a size such as 1048576, 64 MiB or 2 GiB", v)
 }

@@ -27,10 +27,10 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	c.checkStore(&v)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "auto", "console", "json")
-	off := c.HTTP.Listen == "off"
+	off := c.HTTP.Listen.Off()
 	for _, p := range c.WireProtocols() {
 		v.protocol(p.Name, *p.Protocol)
-		off = off && p.Listen == "off"
+		off = off && p.Listen.Off()
 	}
 	c.checkHTTP(&v)
 	c.checkPrincipals(&v)
@@ -81,7 +81,6 @@ func (c *Config) checkStore(v *checker) {
 func (c *Config) checkHTTP(v *checker) {
 	h := c.HTTP
 	v.listen("http.listen", h.Listen)
-	v.allow("http.allow", h.Allow)
 	v.size("http.max_body", h.MaxBody, KiB, maxBody)
 	web := strings.HasPrefix(h.TraceURL, "https://") || strings.HasPrefix(h.TraceURL, "http://")
 	if h.TraceURL != "" && (!web || !strings.Contains(h.TraceURL, "{trace}")) {
@@ -91,11 +90,7 @@ func (c *Config) checkHTTP(v *checker) {
 	if c.HTTP.Password != "" || h.TLSClientCA != "" || len(c.Principals) > 0 && h.Principal == "" {
 		return
 	}
-	addresses, err := ParseListen(h.Listen)
-	if err != nil {
-		return // reported already
-	}
-	for _, a := range addresses {
+	for _, a := range h.Listen {
 		if !a.Loopback() {
 			v.complain("http.listen", "other hosts can reach %s: set http.password, http.tls_client_ca or principals",
 				a)
@@ -201,22 +196,10 @@ func (v *checker) protocol(name string, p Protocol) {
 	v.word(name+".namespace", p.Namespace, maxNamespace)
 	v.size(name+".max_body", p.MaxBody, 1, maxBody)
 	v.count(name+".max_connections", p.MaxConnections, 0, 1<<31-1)
-	v.allow(name+".allow", p.Allow)
 	v.certificate(name, p)
 }
 
-func (v *checker) allow(setting string, list []string) {
-	if _, err := ParseAllow(list); err != nil {
-		v.complain(setting, "%v", err)
-	}
-}
-
-func (v *checker) listen(setting, text string) {
-	addresses, err := ParseListen(text)
-	if err != nil {
-		v.complain(setting, "%v", err)
-		return
-	}
+func (v *checker) listen(setting string, addresses Addresses) {
 	for _, a := range addresses {
 		if other, twice := v.taken[a]; twice && !strings.HasSuffix(a.Address, ":0") {
 			v.complain(setting, "%s is already used by %s", a, other)

@@ -152,11 +152,10 @@ func writeTar(cmd *cobra.Command, to string, write func(w io.Writer) error) erro
 
 // localBroker is the broker in the settings of this host.
 func localBroker(c *config.Config) (cli.LocalBroker, error) {
-	addresses, err := config.ParseListen(c.HTTP.Listen)
-	if err != nil || len(addresses) == 0 {
+	if c.HTTP.Listen.Off() {
 		return cli.LocalBroker{}, errors.New("http.listen is off, and a running broker can only be asked over HTTP")
 	}
-	at, scheme := addresses[0], "http"
+	at, scheme := c.HTTP.Listen[0], "http"
 	if c.HTTP.TLSCert != "" {
 		scheme = "https"
 	}

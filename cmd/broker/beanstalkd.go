@@ -30,7 +30,9 @@ func serveBeanstalkd(l beanstalkd.Launch, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		l.Config.Beanstalk.Listen = sources().Flags["beanstalk.listen"]
+		if l.Config.Beanstalk.Listen, err = config.ParseAddresses(sources().Flags["beanstalk.listen"]); err != nil {
+			return err
+		}
 	}
 	p := newProcess(&l.Config, process.NewLogger(l.Config.Log, stderr), launch)
 	end := func() { p.RequestShutdown(process.Shutdown{}) }

@@ -49,7 +49,7 @@ func TestCommandLine(t *testing.T) {
 		},
 		{
 			"serve --durability x --workq y", cli.ExitFailed, "",
-			"durability: \"x\" is not sync, relaxed or none\nworkq.listen: ",
+			"workq.listen: \"y\" is not host:port, unix:/path or off (flag)\ndurability: \"x\" is not sync, relaxed or none",
 		},
 		{"check-config --config /nowhere", cli.ExitFailed, "", "/nowhere: no such file"},
 	} {

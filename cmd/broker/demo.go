@@ -47,10 +47,10 @@ func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
 		flag, listen string
 		to           *string
 	}{
-		{"workq", c.Workq.Listen, &at.Workq},
-		{"gearman", c.Gearman.Listen, &at.Gearman},
-		{"faktory", c.Faktory.Listen, &at.Faktory},
-		{"http", c.HTTP.Listen, &at.HTTP},
+		{"workq", c.Workq.Listen.String(), &at.Workq},
+		{"gearman", c.Gearman.Listen.String(), &at.Gearman},
+		{"faktory", c.Faktory.Listen.String(), &at.Faktory},
+		{"http", c.HTTP.Listen.String(), &at.HTTP},
 	} {
 		if _, _, err := net.SplitHostPort(a.listen); err != nil {
 			return cli.UsageError(fmt.Errorf("--%s %s: the clients of the demo need this port: expected HOST:PORT",

@@ -34,13 +34,16 @@ func throwAwaySettings(cmd *cobra.Command, fixed map[string]string) (config.Conf
 	if err != nil {
 		return c, err
 	}
-	listens := map[string]*string{"http": &c.HTTP.Listen}
+	listens := map[string]config.Addresses{"http": c.HTTP.Listen}
 	for _, p := range c.WireProtocols() {
-		listens[p.Name] = &p.Listen
+		listens[p.Name] = p.Listen
 	}
 	for name, listen := range listens {
-		if given := cmd.Flags().Lookup(name); given != nil && (!given.Changed || strings.HasSuffix(*listen, ":0")) {
-			*listen = freePort(*listen)
+		given := cmd.Flags().Lookup(name)
+		for i, a := range listen {
+			if given != nil && a.Network == "tcp" && (!given.Changed || strings.HasSuffix(a.Address, ":0")) {
+				listen[i].Address = freePort(a.Address)
+			}
 		}
 	}
 	return c, nil
@@ -48,10 +51,7 @@ func throwAwaySettings(cmd *cobra.Command, fixed map[string]string) (config.Conf
 
 // freePort returns the address, or the same address with a free port if it is in use.
 func freePort(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
+	host, _, _ := net.SplitHostPort(address) // the settings are validated
 	for _, try := range []string{address, net.JoinHostPort(host, "0")} {
 		if ln, err := net.Listen("tcp", try); err == nil {
 			defer func() { _ = ln.Close() }() // the broker will listen on it

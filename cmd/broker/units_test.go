@@ -123,7 +123,7 @@ func TestUnitsStartTheBrokerWithKnownOptions(t *testing.T) {
 		return strings.HasPrefix(w, "--pid-file=") // this test may not write it
 	})
 	gearmand.Main(args, io.Discard, io.Discard, "test", func(l gearmand.Launch) error {
-		listen = l.Config.Gearman.Listen
+		listen = l.Config.Gearman.Listen.String()
 		return nil
 	})
 	if listen != "localhost:4730" {

@@ -35,7 +35,7 @@ func TestOptionsMatchTheReference(t *testing.T) {
 			if len(args) > 0 && c.Durability != "none" && c.Data != filepath.Clean(dir) {
 				t.Errorf("%v: the jobs are in %s", args, c.Data)
 			}
-			if c.Workq.Listen != "off" || c.HTTP.Listen != "off" {
+			if !c.Workq.Listen.Off() || !c.HTTP.Listen.Off() {
 				t.Errorf("%v: other ports are open", args)
 			}
 			return nil

@@ -26,11 +26,11 @@ const (
 type Launch struct {
 	Config      config.Config
 	Log         zerolog.Logger
-	Verbosity   string       // reply to the text command verbose
-	HTTPAddress string       // address of gearmand's HTTP protocol; empty: off
-	OnBound     func() error // called once the addresses are bound, before anything else is touched
-	OnReady     func() error // called once clients are served
-	ReopenLog   func() error // called when the log was rotated
+	Verbosity   string           // reply to the text command verbose
+	HTTPAddress config.Addresses // of gearmand's HTTP protocol
+	OnBound     func() error     // called once the addresses are bound, before anything else is touched
+	OnReady     func() error     // called once clients are served
+	ReopenLog   func() error     // called when the log was rotated
 }
 
 // Main runs the broker with gearmand's command line and returns the exit code. run serves until a shutdown is

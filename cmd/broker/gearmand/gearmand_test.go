@@ -174,20 +174,20 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 func TestGearmandHTTPAddress(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ args, want, err string }{
-		{"", "", ""},
-		{"--http-port 81", "", ""},
+		{"", "off", ""},
+		{"--http-port 81", "off", ""},
 		{"-r http", ":8080", ""},
 		{"-r http --http-port 81 -L ::1", "[::1]:81", ""},
-		{"-r http --http-port abc", "", "--http-port"},
-		{"-r xyz", "", "Unknown protocol module : xyz"},
-		{"-r HTTP", "", "Unknown protocol module : HTTP"},
+		{"-r http --http-port abc", "off", "--http-port"},
+		{"-r xyz", "off", "Unknown protocol module : xyz"},
+		{"-r HTTP", "off", "Unknown protocol module : HTTP"},
 	} {
 		o, err := readArgs(strings.Fields(test.args))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := (&launcher{options: o}).httpAddress()
-		if got != test.want || (err == nil) != (test.err == "") ||
+		if got.String() != test.want || (err == nil) != (test.err == "") ||
 			err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %q, %v; want %q, %q", test.args, got, err, test.want, test.err)
 		}

@@ -13,18 +13,19 @@ const (
 	defaultHTTPPort = "8080"
 )
 
-// httpAddress is the address of gearmand's HTTP protocol; empty: off.
-func (g *launcher) httpAddress() (string, error) {
+// httpAddress is the address of gearmand's HTTP protocol.
+func (g *launcher) httpAddress() (config.Addresses, error) {
 	switch name := g.options["protocol"]; name {
 	case "":
-		return "", nil
+		return nil, nil
 	case httpModule:
 	default:
-		return "", fmt.Errorf("Unknown protocol module : %s", name) //nolint:staticcheck // ST1005: gearmand's own words
+		return nil, fmt.Errorf("Unknown protocol module : %s", name) //nolint:staticcheck // ST1005: gearmand's own words
 	}
-	address := net.JoinHostPort(g.options["listen"], cmp.Or(g.options["http-port"], defaultHTTPPort))
-	if _, err := config.ParseListen(address); err != nil {
-		return "", fmt.Errorf("--http-port: %w", err)
+	port := cmp.Or(g.options["http-port"], defaultHTTPPort)
+	addresses, err := config.ParseAddresses(net.JoinHostPort(g.options["listen"], port))
+	if err != nil {
+		return nil, fmt.Errorf("--http-port: %w", err)
 	}
-	return address, nil
+	return addresses, nil
 }

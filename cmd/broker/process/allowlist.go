@@ -30,7 +30,7 @@ func (d *denialCounter) count(from net.Addr) {
 }
 
 // setAllowList sets the allow list of a listener and counts the clients that it denies.
-func (p *Process) setAllowList(l *eventloop.Listener, allow []string) {
+func (p *Process) setAllowList(l *eventloop.Listener, allow config.Networks) {
 	if p.denied == nil {
 		p.denied = make(map[string]*denialCounter)
 	}
@@ -39,9 +39,5 @@ func (p *Process) setAllowList(l *eventloop.Listener, allow []string) {
 		d = &denialCounter{name: l.Name, log: p.log}
 		p.denied[l.Name] = d
 	}
-	prefixes, err := config.ParseAllow(allow)
-	if err != nil {
-		panic(err) // the settings are validated
-	}
-	l.Allow, l.Denied = prefixes, d.count
+	l.Allow, l.Denied = allow, d.count
 }

@@ -14,13 +14,13 @@ func (p *Process) announce() {
 	for _, f := range c.WireProtocols() {
 		p.announceFrontend(f.Name, *f.Protocol, f.HasPassword())
 	}
-	if p.GearmanHTTP != "" {
+	if !p.GearmanHTTP.Off() {
 		p.announceFrontend(gearmanHTTPName, config.Protocol{Listen: p.GearmanHTTP, Allow: c.Gearman.Allow}, false)
 	}
 	p.announceFrontend("http", config.Protocol{
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
 	}, c.HTTP.Password != "")
-	if c.HTTPLocked() && c.HTTP.Listen != "off" {
+	if c.HTTPLocked() && !c.HTTP.Listen.Off() {
 		p.log.Warn().Msg(
 			"http is closed except for health checks and the documentation, as faktory.password is set: set http.password, http.tls_client_ca or principals",
 		)
@@ -58,18 +58,14 @@ func (p *Process) consoleURL() string {
 
 // announceFrontend logs the addresses of one front-end, and warns if any host can connect.
 func (p *Process) announceFrontend(name string, s config.Protocol, password bool) {
-	if s.Listen == "off" {
+	if s.Listen.Off() {
 		p.log.Info().Str("frontend", name).Str("address", "off").Msg("not listening")
 		return
 	}
-	addresses, err := config.ParseListen(s.Listen)
-	if err != nil {
-		panic(err) // the settings are validated
-	}
-	for _, a := range addresses {
+	for _, a := range s.Listen {
 		p.log.Info().Str("frontend", name).Stringer("address", a).Bool("password", password).Bool("tls",
 			s.TLSCert != "").
-			Bool("client_certificates", s.TLSClientCA != "").Strs("allow", s.Allow).Msg("listening")
+			Bool("client_certificates", s.TLSClientCA != "").Strs("allow", s.Allow.Texts()).Msg("listening")
 		if !a.Loopback() && !password && s.TLSClientCA == "" && len(s.Allow) == 0 {
 			p.log.Warn().Str("frontend", name).Stringer("address", a).
 				Msg("reachable from other hosts without password, client certificates or allow list")

@@ -89,17 +89,11 @@ func (p *Process) runCluster() error {
 
 // listenToNodes binds the address for the other nodes.
 func (k *clusterNode) listenToNodes() error {
-	address := k.config.Cluster.Listen
+	c := &k.config.Cluster
+	address := c.Listen.Address
 	if address == "" {
-		members, err := k.config.Cluster.ParseMembers()
-		if err != nil {
-			panic(err) // the settings are validated
-		}
-		for _, m := range members {
-			if m.ID == k.config.Cluster.Node {
-				address = m.Address
-			}
-		}
+		own, _ := c.Members.Find(c.Node) // the settings are validated
+		address = own.Address
 	}
 	listener := eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}
 	all, err := listener.Open()
@@ -142,10 +136,6 @@ func (k *clusterNode) serveNodes() {
 // open joins the cluster. It waits as long as that takes.
 func (k *clusterNode) open(ctx context.Context) error {
 	c := &k.config.Cluster
-	members, err := c.ParseMembers()
-	if err != nil {
-		return err
-	}
 	security, err := c.TLS()
 	if err != nil {
 		return err
@@ -163,7 +153,7 @@ func (k *clusterNode) open(ctx context.Context) error {
 			k.leaderChanged.Set()
 		},
 	}
-	for _, m := range members {
+	for _, m := range c.Members {
 		o.Members = append(o.Members, replica.Member{ID: m.ID, Address: m.Address})
 	}
 	n, err := replica.Open(ctx, o)
@@ -394,7 +384,7 @@ func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
 // startingOverview is the overview of a node that is not a member yet.
 func (k *clusterNode) startingOverview() replica.Overview {
 	o := replica.Overview{Nodes: []replica.NodeInfo{}}
-	members, _ := k.config.Cluster.ParseMembers() // validated
+	members := slices.Clone(k.config.Cluster.Members)
 	slices.SortFunc(members, func(a, b config.Member) int { return cmp.Compare(a.ID, b.ID) })
 	for _, m := range members {
 		i := replica.NodeInfo{ID: m.ID, Role: "unreachable", Address: m.Address}

@@ -125,7 +125,7 @@ func (t *term) buildFrontends() frontendSet {
 		MaxBodyBytes: int(c.SQS.MaxBody),
 		Namespace:    c.SQS.Namespace, Route: t.routes.of("sqs", c),
 	})
-	if t.GearmanHTTP != "" {
+	if !t.GearmanHTTP.Off() {
 		set.byName[gearmanHTTPName] = g.HTTP()
 	}
 	if t.hostile != nil {
@@ -194,12 +194,8 @@ func (p *Process) listenersAndCertificates() ([]eventloop.Listener, []*certifica
 	return append(all, p.gearmanHTTPListeners()...), certs, nil
 }
 
-// listenersOf parses a validated listen setting.
-func (p *Process) listenersOf(name, listen string) []eventloop.Listener {
-	addresses, err := config.ParseListen(listen)
-	if err != nil {
-		panic(err)
-	}
+// listenersOf makes the listeners of a port.
+func (p *Process) listenersOf(name string, addresses config.Addresses) []eventloop.Listener {
 	all := make([]eventloop.Listener, len(addresses))
 	for i, a := range addresses {
 		all[i] = eventloop.Listener{Name: name, Network: a.Network, Address: a.Address}
@@ -212,9 +208,6 @@ func (p *Process) listenersOf(name, listen string) []eventloop.Listener {
 
 // gearmanHTTPListeners are the listeners of gearmand's HTTP protocol. As in gearmand, they have no TLS.
 func (p *Process) gearmanHTTPListeners() []eventloop.Listener {
-	if p.GearmanHTTP == "" {
-		return nil
-	}
 	listeners := p.listenersOf(gearmanHTTPName, p.GearmanHTTP)
 	for i := range listeners {
 		p.setAllowList(&listeners[i], p.config.Gearman.Allow)

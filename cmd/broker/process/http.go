@@ -3,9 +3,7 @@ package process
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -64,7 +62,7 @@ func (p *Process) serveHTTP() {
 	})
 	ports := make(map[string]string)
 	for _, f := range p.config.WireProtocols() {
-		ports[f.Name] = portOf(f.Listen)
+		ports[f.Name] = f.Listen.Port()
 	}
 	pages, err := console.New(console.Options{
 		Cluster: cluster, Ports: ports, TraceURL: p.config.HTTP.TraceURL,
@@ -172,17 +170,4 @@ func (t *term) workers() []service.FaktoryWorker {
 		}
 	}
 	return rows
-}
-
-// portOf is the first TCP port of a setting with addresses; empty: there is none.
-func portOf(listen string) string {
-	for address := range strings.SplitSeq(listen, ",") {
-		if strings.Contains(address, "/") {
-			continue // a unix socket
-		}
-		if _, port, err := net.SplitHostPort(strings.TrimSpace(address)); err == nil {
-			return port
-		}
-	}
-	return ""
 }

@@ -50,7 +50,7 @@ type Launch struct {
 	RefuseOnly         bool             // draining refuses new jobs but still hands out existing jobs
 	Verbosity          string           // reply to gearmand's text command verbose
 	ClientCertOptional bool             // with tls_client_ca, clients without a certificate are accepted too
-	GearmanHTTP        string           // address of gearmand's HTTP protocol; empty: it is not served
+	GearmanHTTP        config.Addresses // of gearmand's HTTP protocol
 	OnBound            func() error     // called once the addresses are bound, before anything else is touched
 	OnReady            func() error     // called once clients are served
 	Faults             *hostile.Options // of broker test; nil: clients meet no faults

@@ -24,7 +24,7 @@ type sqsPort struct {
 
 // serveSQS starts the front-end, if it is on.
 func (t *term) serveSQS() error {
-	if t.config.SQS.Listen == "off" {
+	if t.config.SQS.Listen.Off() {
 		return nil
 	}
 	front := t.frontends.sqs

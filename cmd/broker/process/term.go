@@ -131,7 +131,7 @@ func (t *term) serveClients() error {
 	if err != nil {
 		return err
 	}
-	if t.config.Qless.Listen != "off" {
+	if !t.config.Qless.Listen.Off() {
 		t.loadQless()
 	}
 	t.openPush()
