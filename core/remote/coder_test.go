@@ -189,6 +189,22 @@ func TestOperationsCross(t *testing.T) {
 	}
 }
 
+// Clients may send any bytes where the core has a text.
+func TestTextsOfAnyBytesCross(t *testing.T) {
+	const text = "\xff\x00\xc3"
+	for _, op := range []core.Op{
+		&core.Cancel{Ref: core.Ref{ID: text}}, &core.Inspect{Ref: core.Ref{ID: text}}, &core.Submit{Job: &core.Job{ID: text}},
+	} {
+		if got := roundTrip(t, operation, op); !reflect.DeepEqual(got, op) {
+			t.Errorf("sent %+v\ncame %+v", op, got)
+		}
+	}
+	sent := core.Reply{Info: &core.JobInfo{Worker: text}}
+	if got := roundTrip(t, reply, sent); !reflect.DeepEqual(got, sent) {
+		t.Errorf("sent %+v\ncame %+v", sent, got)
+	}
+}
+
 func TestRepliesCross(t *testing.T) {
 	var r core.Reply
 	if got := roundTrip(t, reply, r); !reflect.DeepEqual(got, r) {

@@ -6,10 +6,11 @@ import (
 	"broker/core"
 )
 
-// cborMode decodes what this build and the builds around it write: fields that are unknown here are ignored.
+// cborMode decodes what this build and the builds around it write: fields that are unknown here are ignored, and a text
+// may have any bytes, because clients send them.
 var cborMode = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
-		MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30, MaxNestedLevels: 32,
+		MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30, MaxNestedLevels: 32, UTF8: cbor.UTF8DecodeInvalid,
 	}.DecMode()
 	if err != nil {
 		panic(err) // the options are constant
