@@ -25,9 +25,11 @@ type Broker struct {
 	link  *link
 	note  []byte
 	clock clock.Monotonic
+	told  func(say []byte)
 
 	committed atomic.Uint64
 	time      leaderTime
+	questions questions
 	beats     atomic.Uint64 // since the link began, from 1
 
 	mu      sync.RWMutex // guards the fields below
@@ -54,8 +56,9 @@ type client struct {
 }
 
 // Dial begins to speak to the leader over a connection, and takes ownership of it. It waits for the leader's hello
-// until the deadline of the connection. A *FormatError says that the leader speaks another format.
-func Dial(conn net.Conn, c clock.Monotonic) (*Broker, error) {
+// until the deadline of the connection. A *FormatError says that the leader speaks another format. told gets what
+// Node.Tell sends, on one goroutine; it must not block.
+func Dial(conn net.Conn, c clock.Monotonic, told func(say []byte)) (*Broker, error) {
 	err := writeHello(conn, nil)
 	var note []byte
 	if err == nil {
@@ -68,7 +71,7 @@ func Dial(conn net.Conn, c clock.Monotonic) (*Broker, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	b := &Broker{
-		note: note, clock: c, clients: make(map[core.ClientID]*client), gone: make(chan struct{}),
+		note: note, clock: c, told: told, clients: make(map[core.ClientID]*client), gone: make(chan struct{}),
 	}
 	b.link = newLink(conn, 0, func([]byte) {})
 	b.beats.Store(1)
@@ -109,15 +112,18 @@ func (b *Broker) Hangup() {
 func (b *Broker) Tell(say []byte) { b.link.send(msgTell, say) }
 
 // finish refuses all once the link has ended. The connections of clients are closed first, so that none answers its
-// client with what follows from the end of the link: the fate of what was under way is unknown.
+// client with what follows from the end of the link: the fate of what was under way is unknown. Clients without a
+// connection are woken and see Stopped.
 func (b *Broker) finish() {
 	<-b.link.ended
 	b.mu.Lock()
 	b.closing = true
-	closes := make([]func(), 0, len(b.clients))
+	closes, wakes := make([]func(), 0, len(b.clients)), []func(){}
 	for _, c := range b.clients {
 		if c.close != nil {
 			closes = append(closes, c.close)
+		} else {
+			wakes = append(wakes, c.wake)
 		}
 	}
 	b.mu.Unlock()
@@ -125,6 +131,9 @@ func (b *Broker) finish() {
 		end()
 	}
 	close(b.gone)
+	for _, wake := range wakes {
+		wake()
+	}
 }
 
 // Open implements core.Broker.
@@ -301,7 +310,13 @@ func (b *Broker) askTime() {
 // read is the goroutine that handles what the leader says.
 func (b *Broker) read(timed func()) {
 	in := newReader(b.link)
-	owned := func(kind byte) bool { return kind == msgDone || kind == msgPush }
+	owned := func(kind byte) bool {
+		switch kind {
+		case msgDone, msgPush, msgAnswer, msgSay:
+			return true
+		}
+		return false
+	}
 	for {
 		kind, say, err := in.next(owned)
 		if err == nil {
@@ -335,6 +350,11 @@ func (b *Broker) handle(kind byte, say []byte, timed func()) error {
 			timed()
 		}
 		return c.err
+	case msgAnswer:
+		return b.answered(&c)
+	case msgSay:
+		b.told(say)
+		return nil
 	case msgBye:
 		select {
 		case <-time.After(flushFor):

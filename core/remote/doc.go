@@ -13,6 +13,9 @@
 // they have not been handed out. A client gets no more of them before it has fetched those, so that a slow one fills no
 // memory.
 //
+// Beside operations, the owners of both sides speak to each other: what the front-ends of all nodes share and the core
+// does not know is at the leader.
+//
 // When a link ends, its clients end on both sides. The connections of clients are closed before any call returns: what
 // was under way may or may not apply, and no client is told either.
 //
@@ -24,4 +27,5 @@
 //	broker.go    the side of the node that follows
 //	time.go      the leader's time
 //	server.go    the side of the leader
+//	owner.go     questions, answers and what one owner tells the other
 package remote

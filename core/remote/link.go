@@ -47,6 +47,9 @@ const (
 	msgDisconnect            // leader: the connection of the client must end
 	msgTime                  // leader: the time of msgBeat, and that of its broker
 	msgBye                   // leader: it has told all that it will tell
+	msgAsk                   // follower: a question to Server's owner
+	msgAnswer                // leader: the answer to msgAsk
+	msgSay                   // leader: bytes for Broker's owner
 )
 
 var (

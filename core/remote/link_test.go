@@ -23,7 +23,8 @@ type leader struct {
 	*engine.Engine
 	t      *testing.T
 	server *Server
-	told   chan string
+	told   chan string // what was told in either direction
+	left   atomic.Int32
 }
 
 func newLeader(t *testing.T, o engine.Options) *leader {
@@ -33,7 +34,7 @@ func newLeader(t *testing.T, o engine.Options) *leader {
 		t.Fatal(err)
 	}
 	l := &leader{Engine: e, t: t, told: make(chan string, 16)}
-	l.server = NewServer(e, []byte("note"), func(say []byte) { l.told <- string(say) })
+	l.server = NewServer(e, []byte("note"), l)
 	t.Cleanup(func() {
 		l.server.Close(canceled())
 		if err := e.Shutdown(); err != nil {
@@ -42,6 +43,23 @@ func newLeader(t *testing.T, o engine.Options) *leader {
 	})
 	return l
 }
+
+// Asked implements Owner: it answers with the question, after it was called.
+func (l *leader) Asked(n *Node, question []byte, answer func([]byte)) {
+	go func() {
+		n.Tell(append([]byte("asked "), question...))
+		answer(append([]byte("answer to "), question...))
+	}()
+}
+
+// Told implements Owner.
+func (l *leader) Told(_ *Node, say []byte) { l.told <- string(say) }
+
+// Left implements Owner.
+func (l *leader) Left(*Node) { l.left.Add(1) }
+
+// said is for Dial.
+func (l *leader) said(say []byte) { l.told <- string(say) }
 
 func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +75,7 @@ func (l *leader) node(wrap func(net.Conn) net.Conn) *Broker {
 	if wrap != nil {
 		near = wrap(near)
 	}
-	b, err := Dial(near, clock.System{})
+	b, err := Dial(near, clock.System{}, l.said)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -301,6 +319,26 @@ func TestOwnerIsToldInOrder(t *testing.T) {
 	}
 }
 
+func TestOwnersAskAndTell(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	b := l.node(nil)
+	for i := range 3 {
+		question := fmt.Sprint(i)
+		answer, err := b.Ask([]byte(question))
+		if err != nil || string(answer) != "answer to "+question {
+			t.Errorf("%q, %v", answer, err)
+		}
+		if told := <-l.told; told != "asked "+question {
+			t.Errorf("told %q", told)
+		}
+	}
+	b.Hangup()
+	if answer, err := b.Ask([]byte("late")); err == nil {
+		t.Errorf("after the end of the link: %q", answer)
+	}
+	l.eventually("the owner hears of the end", func() bool { return l.left.Load() == 1 })
+}
+
 func TestOtherFormatIsRefused(t *testing.T) {
 	l := newLeader(t, engine.Options{Durability: engine.None})
 	near, far := net.Pipe()
@@ -319,7 +357,7 @@ func TestOtherFormatIsRefused(t *testing.T) {
 		_, _ = io.WriteString(far, helloMagic+"\x00\x00\x00\x63\x00\x00\x00\x00")
 	}()
 	other := (*FormatError)(nil)
-	if _, err := Dial(near, clock.System{}); !errors.As(err, &other) || other.Format != 99 {
+	if _, err := Dial(near, clock.System{}, l.said); !errors.As(err, &other) || other.Format != 99 {
 		t.Errorf("a leader of another format: %v", err)
 	}
 }

@@ -154,7 +154,7 @@ func (l *roughly) run(seed uint64, ends <-chan struct{}) {
 		if l.stop.Load() {
 			left = 1 << 30
 		}
-		b, err := Dial(&rough{Conn: near, rnd: rand.New(rand.NewPCG(seed, round)), left: left}, clock.System{})
+		b, err := Dial(&rough{Conn: near, rnd: rand.New(rand.NewPCG(seed, round)), left: left}, clock.System{}, l.said)
 		if err != nil {
 			continue // it broke at once
 		}

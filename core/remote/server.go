@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"net"
@@ -16,7 +17,7 @@ import (
 type Server struct {
 	broker core.Broker
 	note   []byte
-	told   func(say []byte)
+	owner  Owner
 
 	mu      sync.Mutex // guards the fields below
 	links   map[*served]struct{}
@@ -25,9 +26,9 @@ type Server struct {
 	running sync.WaitGroup // Serve
 }
 
-// NewServer makes a server. note is for the nodes that connect, at most 64 KiB. told gets what Broker.Tell sends.
-func NewServer(b core.Broker, note []byte, told func(say []byte)) *Server {
-	return &Server{broker: b, note: note, told: told, links: make(map[*served]struct{})}
+// NewServer makes a server. note is for the nodes that connect, at most 64 KiB.
+func NewServer(b core.Broker, note []byte, o Owner) *Server {
+	return &Server{broker: b, note: note, owner: o, links: make(map[*served]struct{})}
 }
 
 // Counts are the links to other nodes, their clients, and the bytes that wait to be written to them.
@@ -44,6 +45,7 @@ func (s *Server) Counts() (links, clients int, buffered int64) {
 type served struct {
 	*link
 	server *Server
+	node   *Node
 
 	dirtyMu sync.Mutex // guards dirty
 	dirty   []*guest   // whose Wake was called since they were looked at
@@ -87,6 +89,7 @@ func (s *Server) Serve(conn net.Conn) error {
 		err = conn.SetDeadline(time.Time{})
 	}
 	l := &served{server: s, guests: make(map[uint64]*guest), wakes: notify.NewSignal()}
+	l.node = &Node{l}
 	const head = 10 // msgCommit with its length
 	l.link = newLink(conn, head, func(b []byte) {
 		b[0], b[1] = head-1, msgCommit
@@ -104,6 +107,7 @@ func (s *Server) Serve(conn net.Conn) error {
 	l.read()
 	parts.Wait()
 	l.closeGuests()
+	s.owner.Left(l.node)
 	return l.reason()
 }
 
@@ -232,8 +236,10 @@ func (l *served) handle(kind byte, say []byte) error {
 		l.add(msgTime, l.w.buf)
 		return nil
 	case msgTell:
-		l.server.told(say)
+		l.server.owner.Told(l.node, bytes.Clone(say))
 		return nil
+	case msgAsk:
+		return l.asked(&c)
 	}
 	number := c.uvarint(0)
 	g := l.guests[number]
@@ -384,15 +390,15 @@ func (l *served) isDirty() bool {
 
 // lookAfter serves the clients that were woken.
 func (l *served) lookAfter() {
-	l.dirtyMu.Lock()
-	dirty := l.dirty
-	l.dirty = nil
-	l.dirtyMu.Unlock()
-	if len(dirty) == 0 {
+	if !l.isDirty() {
 		return
 	}
 	l.turn.Lock()
 	defer l.turn.Unlock()
+	l.dirtyMu.Lock()
+	dirty := l.dirty
+	l.dirty = nil
+	l.dirtyMu.Unlock()
 	for _, g := range dirty {
 		g.dirty.Store(false)
 		if l.guests[g.number] == g && l.reason() == nil {

@@ -59,13 +59,25 @@ func (t *term) newLinks() *remote.Server {
 	if err != nil {
 		panic(err) // a text
 	}
-	return remote.NewServer(t.engine, note, func(say []byte) {
-		var c access.Change
-		if json.Unmarshal(say, &c) == nil {
-			t.auditChange(c)
-		}
-	})
+	return remote.NewServer(t.engine, note, linkOwner{t})
 }
+
+// linkOwner is what the leader does for nodes that follow beside operations.
+type linkOwner struct{ *term }
+
+// Told implements remote.Owner: what belongs in the audit log.
+func (o linkOwner) Told(_ *remote.Node, say []byte) {
+	var c access.Change
+	if json.Unmarshal(say, &c) == nil {
+		o.auditChange(c)
+	}
+}
+
+// Asked implements remote.Owner.
+func (o linkOwner) Asked(_ *remote.Node, _ []byte, answer func([]byte)) { answer(nil) }
+
+// Left implements remote.Owner.
+func (o linkOwner) Left(*remote.Node) {}
 
 // serveLink serves the clients of a node that follows.
 func (t *term) serveLink(conn net.Conn) {
@@ -128,7 +140,7 @@ func (k *clusterNode) link(ctx context.Context, node *replica.Node, leader strin
 	}
 	_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
 	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	b, err := remote.Dial(conn, k.systemClock())
+	b, err := remote.Dial(conn, k.systemClock(), func([]byte) {})
 	undo()
 	if err != nil {
 		return nil, err
