@@ -258,6 +258,10 @@ func (c *Client) flush() {
 	if c.closed {
 		return
 	}
+	if c.aborted.Load() {
+		c.close()
+		return
+	}
 	if c.closing {
 		c.closeSession()
 	}
@@ -268,7 +272,7 @@ func (c *Client) flush() {
 	c.received = append(c.received, p...)
 	c.out.Sent(len(p))
 	limit := c.stage.Front.Bounds().MaxOutput
-	if c.aborted.Load() || c.closing && c.out.Len() == 0 || limit > 0 && c.out.Len() > limit {
+	if c.closing && c.out.Len() == 0 || limit > 0 && c.out.Len() > limit {
 		c.close()
 	}
 }

@@ -3,6 +3,9 @@ package frontendtest
 import (
 	"testing"
 	"time"
+
+	"broker/core"
+	"broker/frontends"
 )
 
 // Dialect supplies the requests of a protocol to the suite. The functions use one connection and fail the test on an
@@ -10,6 +13,13 @@ import (
 type Dialect struct {
 	// New builds the front-end, with its default limits.
 	New Maker
+
+	// Follow builds the front-end of a node that follows, which implements frontends.Shared, as the one of New does.
+	// Nil: clients of all nodes share nothing but the broker, and New builds it.
+	Follow func(core.Broker, frontends.Leader) frontends.Frontend
+
+	// AtLeader means that a node that follows has no sessions of the front-end: they are at the leader.
+	AtLeader bool
 
 	// Within runs a case in a special environment, such as a synctest bubble, with a dialect for it. May be nil.
 	Within func(t *testing.T, run func(*testing.T, Dialect))
@@ -54,6 +64,8 @@ type Dialect struct {
 
 	// Oversize is the start of a request that announces more than the front-end accepts.
 	Oversize []byte
+
+	overLink bool // the sessions are at a node that follows
 }
 
 // Exchange is a request of a client that is answered, or closes the connection, beside one ready job: the first of

@@ -23,9 +23,10 @@ type httpFront struct {
 	refused []byte
 }
 
-// WithinBubble is a Dialect whose cases run in synctest bubbles, each with a dialect of its own.
-func WithinBubble(dialect func(*testing.T) Dialect) Dialect {
-	return Dialect{Within: func(t *testing.T, run func(*testing.T, Dialect)) {
+// WithinBubble is a Dialect whose cases run in synctest bubbles, each with a dialect of its own. atLeader is
+// Dialect.AtLeader.
+func WithinBubble(atLeader bool, dialect func(*testing.T) Dialect) Dialect {
+	return Dialect{AtLeader: atLeader, Within: func(t *testing.T, run func(*testing.T, Dialect)) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			d := dialect(t)

@@ -109,7 +109,20 @@ func (s *Stage) turn() {
 				c.flush()
 			}
 		}
+		if !busy {
+			busy = s.arrive()
+		}
 	}
+}
+
+// arrive waits for what comes over a link, and reports whether it woke a client.
+func (s *Stage) arrive() bool {
+	l, follows := s.Broker.(*linked)
+	if !follows {
+		return false
+	}
+	l.arrive()
+	return slices.ContainsFunc(s.clients, func(c *Client) bool { return c.woken.Load() })
 }
 
 // heldClient returns a client with replies that wait for a commit.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Run tests the behaviour that all front-ends share, each case on a new stage.
+// Run tests the behaviour that all front-ends share, each case on a new stage: at the node of the broker, and at a node
+// that follows, over a link.
 func Run(t *testing.T, d Dialect) {
 	t.Helper()
 	for _, c := range []struct {
@@ -30,19 +31,32 @@ func Run(t *testing.T, d Dialect) {
 		{"malformed requests do not affect other clients", garbage},
 		{"oversized requests are refused within the limits", oversize},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			if d.Within != nil {
-				d.Within(t, c.test)
-				return
+		for _, overLink := range []bool{false, true} {
+			name := c.name
+			if overLink {
+				name += ", over a link"
 			}
-			c.test(t, d)
-		})
+			if overLink && d.AtLeader {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test := func(t *testing.T, d Dialect) {
+					d.overLink = overLink
+					c.test(t, d)
+				}
+				if d.Within != nil {
+					d.Within(t, test)
+					return
+				}
+				test(t, d)
+			})
+		}
 	}
 }
 
 func leasedOnce(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
 	bodies := []string{"x", "two words", string(bytes.Repeat([]byte("0123456789abcdef"), 4096))}
 	for n, body := range bodies {
@@ -56,7 +70,7 @@ func leasedOnce(t *testing.T, d Dialect) {
 }
 
 func finishedIsGone(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	c := d.dial(s, "both")
 	d.submit(c, 1, "body")
 	d.Complete(c, wantLease(t, d, c, "body"))
@@ -71,7 +85,7 @@ func leaseRunsOut(t *testing.T, d Dialect) {
 	if d.LeaseFor == 0 {
 		return // such jobs come from other protocols only; the front-end has its own tests for them
 	}
-	s := Open(t, d.New)
+	s := d.open(t)
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
 	d.submit(producer, 1, "body")
 	wantLease(t, d, worker, "body")
@@ -82,7 +96,7 @@ func leaseRunsOut(t *testing.T, d Dialect) {
 }
 
 func workerHangsUp(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
 	d.submit(producer, 1, "body")
 	wantLease(t, d, worker, "body")
@@ -99,7 +113,7 @@ func workerHangsUp(t *testing.T, d Dialect) {
 }
 
 func clientHangsUp(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	producer := d.dial(s, "producer")
 	d.submit(producer, 1, "body")
 	producer.Hangup()
@@ -107,7 +121,7 @@ func clientHangsUp(t *testing.T, d Dialect) {
 }
 
 func survivesRestart(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	c := d.dial(s, "before")
 	d.submit(c, 1, "done")
 	d.submit(c, 2, "waiting")
@@ -119,7 +133,7 @@ func survivesRestart(t *testing.T, d Dialect) {
 }
 
 func pipelined(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	c := d.dial(s, "producer")
 	var all []byte
 	const jobs = 300
@@ -147,7 +161,7 @@ func splitIsWhole(t *testing.T, d Dialect) {
 	}
 	var whole []byte
 	for _, step := range []int{len(requests), 1, 2, 3, 7, 64} {
-		s := Open(t, d.New)
+		s := d.open(t)
 		c := d.dial(s, "client")
 		c.SendIn(step, requests)
 		got := d.same(c.Rest())
@@ -161,7 +175,7 @@ func splitIsWhole(t *testing.T, d Dialect) {
 }
 
 func heldUntilCommit(t *testing.T, d Dialect) {
-	s, gate := openGated(t, d.New)
+	s, gate := d.openGated(t)
 	c := d.dial(s, "producer")
 	gate.close()
 	c.SendBytes(append(d.SubmitRequest(1, suiteQueue, "body"), d.Ping...))
@@ -190,7 +204,7 @@ func wokenByItsCommit(t *testing.T, d Dialect) {
 		if !slices.Contains(d.Commands, e.Command) {
 			t.Errorf("the front-end has no command %s", e.Command)
 		}
-		s, gate := openGated(t, d.New)
+		s, gate := d.openGated(t)
 		producer, c := d.dial(s, "producer"), d.dial(s, "client")
 		d.submit(producer, 1, "body")
 		c.Send(e.Before)
@@ -239,9 +253,9 @@ func (d Dialect) wantSame(c *Client, reply []byte) {
 }
 
 // refusedWhenStopped fails the store while two replies are held. The reply to the ping is refused too if it says
-// something about jobs, and sent if not.
+// something about jobs, and sent if not. A node that follows loses its link then: no held reply is sent.
 func refusedWhenStopped(t *testing.T, d Dialect) {
-	s, gate := openGated(t, d.New)
+	s, gate := d.openGated(t)
 	c := d.dial(s, "producer")
 	gate.close()
 	c.SendBytes(d.SubmitRequest(1, suiteQueue, "body"))
@@ -249,6 +263,15 @@ func refusedWhenStopped(t *testing.T, d Dialect) {
 	c.SendBytes(d.Ping)
 	pingReveals := gate.revealed.Load() > revealed
 	gate.fail()
+	if l, follows := s.Broker.(*linked); follows {
+		l.hangUp()
+		if s.until(func() bool { return c.closed || len(c.received) > 0 }); c.closed {
+			c.WantSilence()
+		} else if status, body := c.HTTPResponse(); status < 500 { // the core knows no connection of HTTP
+			t.Fatalf("answered %d %s", status, body)
+		}
+		return
+	}
 	s.turn()
 	refusal := c.session.Refusal()
 	if len(refusal) == 0 {
@@ -264,7 +287,7 @@ func refusedWhenStopped(t *testing.T, d Dialect) {
 }
 
 func halfRequest(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	request := d.SubmitRequest(1, suiteQueue, "body")
 	for n := range request {
 		c := d.dial(s, "quitter")
@@ -281,7 +304,7 @@ func halfRequest(t *testing.T, d Dialect) {
 }
 
 func garbage(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	bystander := d.dial(s, "bystander")
 	pieces := d.Garbage
 	random := rand.New(rand.NewPCG(1, 2))
@@ -309,7 +332,7 @@ func garbage(t *testing.T, d Dialect) {
 // oversize sends a request that announces too much. The session must close the connection, or discard the request as it
 // arrives.
 func oversize(t *testing.T, d Dialect) {
-	s := Open(t, d.New)
+	s := d.open(t)
 	bystander, c := d.dial(s, "bystander"), d.dial(s, "sender")
 	c.SendIn(len(d.Oversize), d.Oversize)
 	limit := s.Front.Bounds().MaxInput

@@ -123,7 +123,7 @@ func (c conn) want(reply string, words ...string) {
 }
 
 var dialect = frontendtest.Dialect{
-	New: plain,
+	New: plain, AtLeader: true,
 	Greet: func(c *frontendtest.Client) {
 		c.SendBytes(request("SCRIPT", "LOAD", scriptStart))
 		c.Want("$40\r\n" + scriptSHA + "\r\n")

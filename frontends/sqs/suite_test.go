@@ -19,7 +19,7 @@ import (
 // SQS passes the test suite of the front-ends.
 func TestSQSBehavesAsAFrontend(t *testing.T) {
 	t.Parallel()
-	frontendtest.Run(t, frontendtest.WithinBubble(suiteDialect))
+	frontendtest.Run(t, frontendtest.WithinBubble(false, suiteDialect))
 }
 
 const suiteURL = "http://localhost/000000000000/suite"

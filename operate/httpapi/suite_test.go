@@ -16,7 +16,7 @@ import (
 // HTTP passes the test suite of the front-ends.
 func TestHTTPBehavesAsAFrontend(t *testing.T) {
 	t.Parallel()
-	frontendtest.Run(t, frontendtest.WithinBubble(suiteDialect))
+	frontendtest.Run(t, frontendtest.WithinBubble(true, suiteDialect))
 }
 
 func suiteDialect(t *testing.T) frontendtest.Dialect {

@@ -1,0 +1,124 @@
+package frontendtest
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/remote"
+	"broker/frontends"
+)
+
+// linked is the broker of a leader, as a node that follows has it, with the leader's front-end behind it.
+type linked struct {
+	*remote.Broker
+	leader Backend
+	server *remote.Server
+	front  frontends.Frontend // of the leader
+	heard  func(say []byte)   // of the node that follows
+}
+
+// Tick implements Backend.
+func (l *linked) Tick() core.Instant { return l.leader.Tick() }
+
+// arrive returns when all that the leader had to say has come: the answer to a question is written before or with the
+// wakes that are due, that to the next one behind them.
+func (l *linked) arrive() {
+	for range 2 {
+		_, _ = l.Ask(nil) // a link that has ended says nothing
+	}
+}
+
+// Asked implements remote.Owner. An empty question is one of arrive.
+func (l *linked) Asked(n *remote.Node, question []byte, answer func([]byte)) {
+	if len(question) == 0 {
+		answer(nil)
+		return
+	}
+	l.front.(frontends.Shared).Answer(n, question, answer)
+}
+
+// Told implements remote.Owner.
+func (l *linked) Told(*remote.Node, []byte) {}
+
+// Left implements remote.Owner.
+func (l *linked) Left(n *remote.Node) {
+	if s, shares := l.front.(frontends.Shared); shares {
+		s.Left(n)
+	}
+}
+
+// linkTo puts a link in front of a leader's broker. It ends with the test, or by hangUp.
+func linkTo(t testing.TB, leader Backend, clk *coretest.Clock, maker Maker) *linked {
+	t.Helper()
+	l := &linked{leader: leader, front: maker(leader), heard: func([]byte) {}}
+	l.server = remote.NewServer(leader, nil, l)
+	near, far := net.Pipe()
+	go func() { _ = l.server.Serve(far) }() // ends with the link
+	b, err := remote.Dial(near, stageClock{clk}, func(say []byte) { l.heard(say) })
+	if err != nil {
+		t.Fatalf("link to the leader: %v", err)
+	}
+	l.Broker = b
+	t.Cleanup(l.hangUp)
+	return l
+}
+
+// hangUp ends the link. It may be called several times.
+func (l *linked) hangUp() {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	l.server.Close(now)
+	l.Hangup()
+}
+
+// follow makes the front-end of the node that follows.
+func (d Dialect) follow(b core.Broker) frontends.Frontend {
+	l := b.(*linked)
+	if d.Follow == nil {
+		return d.New(l)
+	}
+	f := d.Follow(l, l)
+	l.heard = f.(frontends.Shared).Heard
+	return f
+}
+
+// open is Open for the front-end of the dialect.
+func (d Dialect) open(t *testing.T, settings ...Setting) *Stage {
+	t.Helper()
+	if !d.overLink {
+		return Open(t, d.New, settings...)
+	}
+	s := Open(t, d.New, settings...)
+	link := func() Backend {
+		return linkTo(t, s.Broker, s.Clock, d.New)
+	}
+	reopen := func() Backend {
+		s.Restart()
+		return link()
+	}
+	return NewStage(t, link(), s.Clock, d.follow, reopen)
+}
+
+// openGated is open with a gatedBroker in front of the engine.
+func (d Dialect) openGated(t *testing.T) (*Stage, *gatedBroker) {
+	t.Helper()
+	s, gate := openGated(t, d.New)
+	if d.overLink {
+		gate.stage = NewStage(t, linkTo(t, gate, s.Clock, d.New), s.Clock, d.follow, nil)
+		s = gate.stage
+	}
+	return s, gate
+}
+
+// stageClock is the clock of a stage as one that measures time too.
+type stageClock struct{ *coretest.Clock }
+
+// Read implements clock.Monotonic.
+func (c stageClock) Read() (core.Instant, time.Duration) {
+	now := c.Now()
+	return now, now.Sub(0)
+}
