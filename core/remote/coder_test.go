@@ -193,7 +193,8 @@ func TestOperationsCross(t *testing.T) {
 func TestTextsOfAnyBytesCross(t *testing.T) {
 	const text = "\xff\x00\xc3"
 	for _, op := range []core.Op{
-		&core.Cancel{Ref: core.Ref{ID: text}}, &core.Inspect{Ref: core.Ref{ID: text}}, &core.Submit{Job: &core.Job{ID: text}},
+		&core.Cancel{Ref: core.Ref{ID: text}}, &core.Inspect{Ref: core.Ref{ID: text}},
+		&core.Submit{Job: &core.Job{ID: text}},
 	} {
 		if got := roundTrip(t, operation, op); !reflect.DeepEqual(got, op) {
 			t.Errorf("sent %+v\ncame %+v", op, got)

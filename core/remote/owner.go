@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Owner is what a Server belongs to. Its methods are called on the goroutine of a link, one at a time for each node, and
-// must not block. The bytes are theirs.
+// Owner is what a Server belongs to. Its methods are called on the goroutine of a link, one at a time for each node,
+// and must not block. The bytes are theirs.
 type Owner interface {
 	// Asked is called for a question of a node. It calls answer once, at any time and from any goroutine.
 	Asked(n *Node, question []byte, answer func([]byte))

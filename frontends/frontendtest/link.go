@@ -87,12 +87,12 @@ func (d Dialect) follow(b core.Broker) frontends.Frontend {
 }
 
 // open is Open for the front-end of the dialect.
-func (d Dialect) open(t *testing.T, settings ...Setting) *Stage {
+func (d Dialect) open(t *testing.T) *Stage {
 	t.Helper()
+	s := Open(t, d.New)
 	if !d.overLink {
-		return Open(t, d.New, settings...)
+		return s
 	}
-	s := Open(t, d.New, settings...)
 	link := func() Backend {
 		return linkTo(t, s.Broker, s.Clock, d.New)
 	}
