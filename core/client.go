@@ -1,7 +1,8 @@
 package core
 
 // ListClients lists open clients of Protocol (Internal: of all protocols), in the order of their numbers, starting
-// after After. Reply: Answered with Clients; NextClient is not zero while there are more.
+// after After, which may have left. Reply: Answered with Clients; NextClient, the After of the next page, is not zero
+// while there may be more, also if this page has fewer than Limit.
 type ListClients struct {
 	reading
 	Tag      uint64
@@ -10,13 +11,14 @@ type ListClients struct {
 	Limit    int // at most 1,000; zero: 100
 }
 
-// ListWorkers lists the named workers that hold leases, on any connection, in byte order of their names, starting after
-// After. Reply: Answered with Workers.
+// ListWorkers lists the named workers that hold leases, on any connection, in no order, starting after Cursor. Reply:
+// Answered with Workers; NextWorker, the Cursor of the next page, is not zero while there may be more, also if this
+// page has fewer than Limit.
 type ListWorkers struct {
 	reading
-	Tag   uint64
-	After string
-	Limit int // at most 1,000; zero: 100
+	Tag    uint64
+	Cursor uint64
+	Limit  int // at most 1,000; zero: 100
 }
 
 // DisconnectClient closes a client's connection and so releases the leases held by the connection. Reply: Accepted, or

@@ -76,8 +76,9 @@ type Reply struct {
 // of the operation says that it is set.
 type Answer struct {
 	Clients    []ClientInfo // ListClients
-	NextClient ClientID     // ListClients: not zero while there are more
+	NextClient ClientID     // ListClients: not zero while there may be more
 	Workers    []WorkerInfo // ListWorkers
+	NextWorker uint64       // ListWorkers: not zero while there may be more
 
 	Replies []Reply // Accepted after Atomic: one for each operation
 	Index   int     // Failed after Atomic, unless the list is too long: the operation that was refused

@@ -102,13 +102,18 @@ func (s *Service) Workers(
 func (s *Service) namedWorkers(
 	ctx context.Context, c *session, only core.Protocol, workers []Worker, limit int, at workerCursor,
 ) ([]Worker, string, error) {
-	r, err := c.call(ctx, &core.ListWorkers{Limit: 1000})
-	if err != nil {
-		return nil, "", err
-	}
 	held := make(map[string][]core.HeldJob)
-	for _, w := range r.Workers {
-		held[w.Name] = w.Held
+	for cursor := uint64(0); ; {
+		r, err := c.call(ctx, &core.ListWorkers{Cursor: cursor, Limit: corePage})
+		if err != nil {
+			return nil, "", err
+		}
+		for _, w := range r.Workers {
+			held[w.Name] = w.Held
+		}
+		if cursor = r.NextWorker; cursor == 0 {
+			break
+		}
 	}
 	for _, w := range s.processes(held) {
 		if only != core.Internal && w.Protocol != only.String() || w.Name <= at.Worker {

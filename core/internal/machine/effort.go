@@ -23,7 +23,7 @@ import (
 //
 //   - The deadlines that move when the clock is set: 3 ms, once for each time that somebody sets the clock.
 //   - The registrations of a worker, of which Gearman allows 10,000, when it begins or ends to wait: 25 ms.
-//   - The queues that a client names in one operation, and the clients of other protocols that a list skips: 6 ms.
+//   - The queues that a client names in one operation: 6 ms.
 //   - The jobs that a client watches, when it logs in again and stays (CancelWaits).
 
 // freeEffort is what every operation may touch.

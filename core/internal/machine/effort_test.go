@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/core/internal/link"
@@ -199,6 +200,45 @@ func TestBatchWithManyMembersOrAncestorsEndsAtOnce(t *testing.T) {
 		if l.do(op); l.table.Touched > 10 || l.overrun != nil {
 			t.Errorf("%T touched %d jobs and batches, %v", op, l.table.Touched, l.overrun)
 		}
+	}
+}
+
+func TestListsOfClientsAndWorkersLookAtFew(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	for i := range many {
+		id := l.OpenClient(2, core.ClientOptions{Protocol: core.Workq})
+		l.submitted(core.Job{})
+		l.as(id, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: fmt.Sprint("w", i), LeaseFor: time.Hour})
+	}
+	for i := range many - 5 { // what is listed comes last
+		l.do(&core.Complete{Ref: core.Ref{Seq: uint64(i + 1)}, Authority: core.ByAnyone})
+		l.table.OpenBytes = 0
+	}
+	l.OpenClient(2, core.ClientOptions{Protocol: core.Gearman})
+	pages, workers := 0, map[string]bool{}
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		r := l.do(&core.ListWorkers{Cursor: cursor})
+		for _, w := range r.Workers {
+			workers[w.Name] = true
+		}
+		cursor = r.NextWorker
+		pages++
+	}
+	if len(workers) != 5 || pages < many/maxPage {
+		t.Errorf("%d workers in %d pages", len(workers), pages)
+	}
+	pages, clients := 0, 0
+	for after, more := core.ClientID(0), true; more; more = after != 0 {
+		r := l.do(&core.ListClients{Protocol: core.Gearman, After: after})
+		clients, after = clients+len(r.Clients), r.NextClient
+		pages++
+	}
+	if clients != 1 || pages < many/maxPage {
+		t.Errorf("%d clients in %d pages", clients, pages)
+	}
+	if err := l.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

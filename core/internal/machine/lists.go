@@ -2,7 +2,6 @@ package machine
 
 import (
 	"slices"
-	"sort"
 	"strings"
 
 	"broker/core"
@@ -82,6 +81,8 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 	return i
 }
 
+// A page also ends when it has looked at maxPage numbers of clients or workers, whether they are in use or not.
+
 // pageLimit returns the number of rows to return for a requested limit.
 func pageLimit(asked int) int {
 	if asked <= 0 {
@@ -96,14 +97,15 @@ func (m *Machine) listClients(c *client, op *core.ListClients) {
 	if op.After != 0 {
 		from = int(Slot(op.After)) + 1
 	}
-	for slot := from; slot < len(m.clients); slot++ {
+	for slot, looks := from, 0; slot < len(m.clients); slot++ {
+		if looks++; looks > maxPage || len(answer.Clients) == limit {
+			answer.NextClient = core.ClientID(slot - 1) // its slot counts only
+			break
+		}
+		m.table.Touched++
 		cl := m.clients[slot]
 		if cl == nil || cl.left || cl.unlisted || op.Protocol != core.Internal && cl.protocol != op.Protocol {
 			continue
-		}
-		if len(answer.Clients) == limit {
-			answer.NextClient = answer.Clients[limit-1].ID
-			break
 		}
 		answer.Clients = append(answer.Clients, m.clientInfo(cl))
 	}
@@ -138,12 +140,18 @@ func (m *Machine) heldJobs(handles []uint32) (held []core.HeldJob) {
 }
 
 func (m *Machine) listWorkers(c *client, op *core.ListWorkers) {
-	names := m.table.Workers.All()
-	names = names[sort.Search(len(names), func(i int) bool { return names[i] > op.After }):]
-	answer := &core.Answer{Workers: []core.WorkerInfo{}}
-	for _, name := range names[:min(len(names), pageLimit(op.Limit))] {
-		answer.Workers = append(answer.Workers,
-			core.WorkerInfo{Name: name, Held: m.heldJobs(m.table.LeasesOf(m.table.Workers.NumberOf(name)))})
+	limit, answer := pageLimit(op.Limit), &core.Answer{Workers: []core.WorkerInfo{}}
+	last := uint64(m.table.Workers.Last())
+	for n, looks := op.Cursor+1, 0; n <= last; n++ {
+		if looks++; looks > maxPage || len(answer.Workers) == limit {
+			answer.NextWorker = n - 1
+			break
+		}
+		m.table.Touched++
+		if held := m.table.LeasesOf(uint32(n)); len(held) > 0 {
+			answer.Workers = append(answer.Workers,
+				core.WorkerInfo{Name: m.table.Workers.NameOf(uint32(n)), Held: m.heldJobs(held)})
+		}
 	}
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: answer})
 }

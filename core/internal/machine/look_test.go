@@ -16,7 +16,7 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 			Tag: tag, Protocol: r.protocol(), Limit: int(r.number("limit")), After: r.clientID(r.Option("after")),
 		}
 	case "list-workers":
-		return &core.ListWorkers{Tag: tag, After: r.Option("after"), Limit: int(r.number("limit"))}
+		return &core.ListWorkers{Tag: tag, Cursor: uint64(r.number("cursor")), Limit: int(r.number("limit"))}
 	case "list-batches":
 		return &core.ListBatches{
 			Tag: tag, From: uint64(r.number("from")), Oldest: r.flag("oldest"), Limit: int(r.number("limit")),
@@ -253,7 +253,7 @@ func (p *player) lookReply(r *core.Reply) string {
 	if h := r.Histograms; h.Wait != nil {
 		lines = append(lines, "waited"+histogramText(h.Wait), "ran"+histogramText(h.Run))
 	}
-	if r.NextClient != 0 {
+	if r.NextClient != 0 || r.NextWorker != 0 {
 		lines = append(lines, "and more")
 	}
 	if len(lines) == 0 {

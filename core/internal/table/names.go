@@ -79,5 +79,8 @@ func (t *NameTable) NumberOf(name string) uint32 { return t.number[name] }
 // NameOf is the name with a number; empty for zero.
 func (t *NameTable) NameOf(n uint32) string { return t.names[n] }
 
-// All are the names in use, in order.
+// All are the names in use, in order; for tests.
 func (t *NameTable) All() []string { return slices.Sorted(maps.Keys(t.number)) }
+
+// Last is the highest number so far.
+func (t *NameTable) Last() uint32 { return uint32(len(t.names) - 1) }

@@ -28,5 +28,5 @@ func (t *Table) SwapOut(list *[]uint32, at uint32) {
 	*list = held[:len(held)-1]
 }
 
-// LeasesOf are the leases of the worker with a number.
+// LeasesOf are the leases of the worker with a number, which may not be in use.
 func (t *Table) LeasesOf(worker uint32) []uint32 { return t.leases[worker] }
