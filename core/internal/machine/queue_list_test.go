@@ -5,11 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/quick"
-	"unicode/utf8"
 
 	"broker/core"
-	"broker/core/internal/table"
 )
 
 // manyQueues is a machine with so many queues, and a client.
@@ -86,31 +83,6 @@ func TestNewQueueLeavesTheOthersSorted(t *testing.T) {
 	}).AllocedBytesPerOp()
 	if bytes > 10_000 {
 		t.Errorf("a new queue and a row cost %d bytes of memory beside 20,000 queues", bytes)
-	}
-}
-
-func TestCompareFoldAgreesWithEqualFold(t *testing.T) {
-	t.Parallel()
-	names := []string{
-		"", "a", "A", "ab", "aB", "AB", "b", "straße", "STRASSE", "ſ", "s", "S", "K", "k", "\u212a", "é", "É", "世界",
-		"a\xff", "a\xfe", "\xef",
-	}
-	for _, a := range names {
-		for _, b := range names {
-			got, want := table.CompareFold(a, b) == 0, strings.EqualFold(a, b)
-			if got != want && utf8.ValidString(a) && utf8.ValidString(b) {
-				t.Errorf("%q and %q: equal %v, want %v", a, b, got, want)
-			}
-			if table.CompareFold(a, b) > 0 != (table.CompareFold(b, a) < 0) {
-				t.Errorf("%q and %q are ordered both ways", a, b)
-			}
-		}
-	}
-	transitive := func(a, b, c string) bool {
-		return table.CompareFold(a, b) > 0 || table.CompareFold(b, c) > 0 || table.CompareFold(a, c) <= 0
-	}
-	if err := quick.Check(transitive, nil); err != nil {
-		t.Error(err)
 	}
 }
 

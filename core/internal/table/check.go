@@ -379,6 +379,23 @@ func (c *Check) queueNames() {
 	if n := x.sorted.Len() + len(x.unsorted); n != t.QueueCount() || x.hidden != hidden {
 		c.fail("queues by name: %d in the list and %d hidden, want %d and %d", n, x.hidden, t.QueueCount(), hidden)
 	}
+	folded := 0
+	for name, numbers := range x.folded {
+		folded += len(numbers)
+		for i, n := range numbers {
+			if FoldName(x.of[n]) != name || i > 0 && !t.nameBefore(numbers[i-1], n) {
+				c.fail("queues ignoring case: queue %d is out of order, or forgotten", n)
+			}
+		}
+	}
+	for _, name := range x.of {
+		if FoldName(name) != name {
+			folded--
+		}
+	}
+	if folded != 0 {
+		c.fail("queues ignoring case: %d too many", folded)
+	}
 	all := x.sorted.Slice(0, x.sorted.Len(), nil)
 	for i, n := range append(all, x.unsorted...) {
 		if t.queues[n] == nil || i > 0 && i < len(all) && !t.byName(all[i-1], n) {

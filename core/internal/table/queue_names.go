@@ -16,6 +16,9 @@ type queueNames struct {
 	sorted   queue.List
 	unsorted []uint32
 	hidden   int // queues that are not listed
+
+	// folded lists the queues whose name is not what FoldName makes of it, by that, in order of names.
+	folded map[string][]uint32 // nil: there is none
 }
 
 const maxUnsorted = 256
@@ -26,6 +29,13 @@ func (t *Table) addName(n uint32, name string) {
 		x.of = append(x.of, make([]string, int(n)+1-len(x.of))...)
 	}
 	x.of[n] = name
+	if folded := FoldName(name); folded != name {
+		at, _ := x.foldedAt(folded, name)
+		if x.folded == nil {
+			x.folded = map[string][]uint32{}
+		}
+		x.folded[folded] = slices.Insert(x.folded[folded], at, n)
+	}
 	if x.unsorted = append(x.unsorted, n); len(x.unsorted) == maxUnsorted {
 		t.sortNames()
 	}
@@ -38,7 +48,20 @@ func (t *Table) removeName(n uint32) {
 	} else {
 		x.sorted.Remove(n, t.byName)
 	}
+	if folded := FoldName(x.of[n]); folded != x.of[n] {
+		at, _ := x.foldedAt(folded, x.of[n])
+		if x.folded[folded] = slices.Delete(x.folded[folded], at, at+1); len(x.folded[folded]) == 0 {
+			delete(x.folded, folded)
+		}
+	}
 	x.of[n] = ""
+}
+
+// foldedAt is the place of a name among those that are equal ignoring case.
+func (x *queueNames) foldedAt(folded, name string) (at int, found bool) {
+	return slices.BinarySearchFunc(x.folded[folded], name, func(n uint32, name string) int {
+		return strings.Compare(x.of[n], name)
+	})
 }
 
 // sortNames returns the list of all queues by name.
@@ -73,34 +96,47 @@ func (t *Table) nameBefore(a, b uint32) bool { return t.inOrder.of[a] < t.inOrde
 // SortedQueues returns the numbers of all queues in byte order of their names.
 func (t *Table) SortedQueues() []uint32 { return t.sortNames().Slice(0, t.QueueCount(), nil) }
 
-// QueueFold is the first queue with this name ignoring case, or zero. It compares all names.
+// QueueFold is the first queue with this name ignoring case, or zero.
 func (t *Table) QueueFold(name string) uint32 {
-	names, first := t.inOrder.of, 0
-	for n, of := range names {
-		if of != "" && CompareFold(of, name) == 0 && (first == 0 || of < names[first]) {
-			first = n
-		}
+	folded := FoldName(name)
+	first := t.names[folded]
+	if others := t.inOrder.folded[folded]; len(others) > 0 && (first == 0 || t.nameBefore(others[0], first)) {
+		first = others[0]
 	}
-	return uint32(first)
+	return first
 }
 
-// CompareFold compares texts ignoring case. For UTF-8 texts, it is zero if strings.EqualFold is true.
-func CompareFold(a, b string) int {
-	for a != "" && b != "" {
-		x, i := utf8.DecodeRuneInString(a)
-		y, j := utf8.DecodeRuneInString(b)
-		if x != y || x == utf8.RuneError {
-			if c := int(foldRune(x, i, a[0])) - int(foldRune(y, j, b[0])); c != 0 {
-				return c
-			}
+// FoldName returns the same text for all texts that are equal ignoring case: for UTF-8 texts, those for which
+// strings.EqualFold is true. For most names it is the name itself.
+func FoldName(name string) string {
+	for i := range len(name) {
+		if c := name[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			return foldRest(name, i)
 		}
-		a, b = a[i:], b[j:]
 	}
-	return len(a) - len(b)
+	return name
+}
+
+// foldRest is FoldName for a name whose bytes before from do not change.
+func foldRest(name string, from int) string {
+	folded := []byte(name[:from])
+	for i := from; i < len(name); {
+		r, size := utf8.DecodeRuneInString(name[i:])
+		switch least := foldRune(r, size, name[i]); {
+		case least > utf8.MaxRune:
+			folded = append(folded, name[i])
+		case 'A' <= least && least <= 'Z':
+			folded = append(folded, byte(least)|0x20)
+		default:
+			folded = utf8.AppendRune(folded, least)
+		}
+		i += size
+	}
+	return string(folded)
 }
 
 // foldRune returns the smallest character that equals r ignoring case. A byte that is not UTF-8 (first, for a RuneError
-// of size 1) counts as a separate character after all others.
+// of size 1) counts as a separate character.
 func foldRune(r rune, size int, first byte) rune {
 	if r == utf8.RuneError && size == 1 {
 		return utf8.MaxRune + 1 + rune(first)

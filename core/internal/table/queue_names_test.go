@@ -2,9 +2,11 @@ package table
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestQueuesAreListedByNameWithoutHiddenOnes(t *testing.T) {
@@ -47,5 +49,54 @@ func TestQueuesAreListedByNameWithoutHiddenOnes(t *testing.T) {
 		t.Errorf("ignoring case, queue %d is found", got)
 	}
 	c := Check{t: x, fail: t.Errorf}
+	c.queueNames()
+}
+
+// foldTexts are texts of which some are equal ignoring case.
+var foldTexts = []string{
+	"", "a", "A", "ab", "aB", "AB", "b", "straße", "STRASSE", "ſ", "s", "S", "K", "k", "\u212a", "é", "É", "世界",
+	"a\xff", "a\xfe", "\xef", "A\xff", "\ufffd", "\xff", "[", "{",
+}
+
+func TestFoldNameAgreesWithEqualFold(t *testing.T) {
+	t.Parallel()
+	for _, a := range foldTexts {
+		for _, b := range foldTexts {
+			got, want := FoldName(a) == FoldName(b), strings.EqualFold(a, b)
+			if got != want && utf8.ValidString(a) && utf8.ValidString(b) {
+				t.Errorf("%q and %q: equal %v, want %v", a, b, got, want)
+			}
+		}
+		if folded := FoldName(a); FoldName(folded) != folded {
+			t.Errorf("%q becomes %q, and that %q", a, folded, FoldName(folded))
+		}
+	}
+	if FoldName("A\xff") != FoldName("a\xff") || FoldName("a\xff") == FoldName("a\xfe") ||
+		FoldName("\xff") == FoldName("\ufffd") {
+		t.Error("bytes that are not text are not compared as they are")
+	}
+}
+
+func TestQueueIsFoundIgnoringCaseAsByAWalk(t *testing.T) {
+	t.Parallel()
+	x, random := New(Options{}), rand.New(rand.NewPCG(1, 2))
+	c := Check{t: x, fail: t.Errorf}
+	for range 5000 {
+		name := foldTexts[1+random.IntN(len(foldTexts)-1)]
+		if n := x.QueueNumber(name); n != 0 {
+			x.RemoveQueue(n)
+		} else {
+			x.AddQueue(&Queue{Name: name})
+		}
+		asked, want := foldTexts[random.IntN(len(foldTexts))], ""
+		for _, q := range x.queues {
+			if q != nil && FoldName(q.Name) == FoldName(asked) && (want == "" || q.Name < want) {
+				want = q.Name
+			}
+		}
+		if got := x.QueueFold(asked); got != x.QueueNumber(want) {
+			t.Fatalf("%q: queue %d is found in place of %q", asked, got, want)
+		}
+	}
 	c.queueNames()
 }
