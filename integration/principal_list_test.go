@@ -16,7 +16,8 @@ func TestListOfQueuesSaysThatReadingIsNotAllowed(t *testing.T) {
 		"[[principal]]\nname = \"shop\"\ntoken = \"sha256:%x\"\nroles = [\"produce\"]\n",
 		sha256.Sum256([]byte("shop-token")))})
 	r := harness.Exec(t, harness.Command{
-		Argv: []string{harness.Binary(t), "queues", "--server", "http://" + b.HTTP}, Env: []string{"BROKER_TOKEN=shop-token"},
+		Argv: []string{harness.Binary(t), "queues", "--server", "http://" + b.HTTP},
+		Env:  []string{"BROKER_TOKEN=shop-token"},
 	})
 	if r.Code != 6 || !strings.Contains(r.Stderr, "principal shop lacks the role read") {
 		t.Errorf("exit code %d\n%s%s", r.Code, r.Stdout, r.Stderr)

@@ -23,7 +23,14 @@ type comparison struct {
 	Requests, Equal, Different, Unknown int
 	Pushes                              int
 	Dropped                             string
-	Differences                         []struct{ Verb, Request, Server, Broker string }
+	Gaps                                []struct{ Why string }
+	Jobs                                struct {
+		Accepted   int
+		Delivered  int
+		OnlyServer int      `json:"only_server"`
+		FromBroker []string `json:"from_broker"`
+	}
+	Differences []struct{ Verb, Request, Server, Broker string }
 }
 
 // recorded is an app whose conversation with a server is recorded, and played against the broker.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/metrics"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ const (
 type shadowFlags struct {
 	protocol, upstream, listen, http, report string
 
-	to, password string
+	to, password, against string
 
 	cutOver, rollBack []string
 
@@ -49,9 +50,10 @@ func shadowCommand() *cobra.Command {
 		Use:   "shadow --protocol NAME --upstream HOST:PORT --listen HOST:PORT",
 		Short: "run a proxy in front of another server, and compare its replies with the broker's",
 		Long: "Pass all bytes between clients and their server unchanged, send the same requests to a broker in memory, and compare the\n" +
-			"replies. Clients only see the replies of their server. If the comparison fails or falls behind, it ends, and clients\n" +
-			"are still served. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
-			"are " + strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
+			"replies. Clients only see the replies of their server. If the comparison falls behind, it skips requests and starts\n" +
+			"anew; if it fails, clients are still served. The last line is about jobs: those that only one of both delivered. Prints\n" +
+			"differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols are\n" +
+			strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
 			"With --to, queues of " + strings.Join(switchover.Protocols(), ", ") +
 			" can be cut over to a broker while clients work, and\n" +
 			"rolled back: broker shadow cut-over QUEUE, or broker shadow --cut-over QUEUE, changes the shadow that runs on this machine.",
@@ -66,7 +68,10 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&f.http, "http", shadowPage, "`HOST:PORT` of the page, or off")
 	flags.StringVar(&f.report, "report", "",
 		"write the report to `FILE` as JSON, and to FILE.html as a page, every ten seconds and at the end")
-	flags.Uint64Var(&f.memory, "memory", shadowMemory, "`MIB` of memory above which the comparison is dropped")
+	flags.Uint64Var(&f.memory, "memory", shadowMemory,
+		"`MIB` of memory for the jobs of the broker in memory, above which the comparison starts anew")
+	flags.StringVar(&f.against, "against", "",
+		"the way back: --upstream is a broker; compare it with the empty old server at `HOST:PORT`")
 	flags.StringVar(&f.to, "to", "", "`HOST:PORT` of the broker to which queues can be cut over")
 	flags.StringVar(&f.password, "to-password", "", "the broker's `PASSWORD` for Faktory; also FAKTORY_PASSWORD")
 	flags.StringSliceVar(&f.cutOver, "cut-over", nil,
@@ -104,6 +109,10 @@ func (f *shadowFlags) check() error {
 		return err
 	}
 	switch {
+	case f.against != "" && f.to != "":
+		return errors.New("--against and --to exclude each other")
+	case f.against != "":
+		return cli.CheckAddress("against", f.against)
 	case f.to != "":
 		return errors.Join(cli.CheckAddress("to", f.to), switchover.CheckProtocol(f.protocol))
 	case len(f.cutOver) > 0:
@@ -138,18 +147,11 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 		return err
 	}
 	defer func() { _ = ln.Close() }() // closed already, but after an error
-	broker, err := openShadowBroker(f.protocol)
+	compare, closeSecond, err := openComparer(f, out)
 	if err != nil {
 		return err
 	}
-	defer broker.close()
-	compare, err := wiretap.NewComparer(wiretap.Options{
-		Protocol: f.protocol, Server: f.upstream, Dial: broker.dial,
-		Different: func(d wiretap.Difference) { cli.Say(out, "%s\n", d.String()) },
-	})
-	if err != nil {
-		return err
-	}
+	defer closeSecond()
 	defer compare.Close()
 	switches, err := openSwitch(f, compare, out)
 	if err != nil {
@@ -167,11 +169,12 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 	defer stop()
 	context.AfterFunc(ctx, func() { _ = ln.Close() }) // ends Serve
 	var watch sync.WaitGroup
-	watch.Go(func() { watchShadow(ctx, compare, broker, out, f) })
+	watch.Go(func() { watchShadow(ctx, compare, closeSecond, out, f) })
 	cli.Say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
 	proxy := wiretap.Proxy{
 		Server: f.upstream, Watcher: compare,
 		Unreachable: func(err error) { cli.Say(out, "the server cannot be reached: %v\n", err) },
+		Restarted:   func() { compare.Anew("the server was restarted") },
 	}
 	if switches != nil {
 		proxy.Join = switches.Join
@@ -179,8 +182,34 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 	err = proxy.Serve(ln)
 	watch.Wait()
 	report := compare.Finish()
-	cli.Say(out, "%s\n", report.Summary())
+	cli.Say(out, "%s\n%s\n", report.Summary(), report.Verdict())
 	return errors.Join(err, writeShadowReport(f.report, compare))
+}
+
+// openComparer starts the comparison with a broker in memory, or with another server. closeSecond ends that broker.
+func openComparer(f *shadowFlags, out io.Writer) (c *wiretap.Comparer, closeSecond func(), err error) {
+	o := wiretap.Options{
+		Protocol: f.protocol, Server: f.upstream,
+		Different: func(d wiretap.Difference) { cli.Say(out, "%s\n", d.String()) },
+		Gap:       func(g wiretap.Gap) { cli.Say(out, "%s\n", g.String()) },
+	}
+	if f.against != "" {
+		var dialer net.Dialer
+		o.Server, o.Reversed, o.Dial = f.against, true, func(ctx context.Context) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", f.against)
+		}
+		c, err = wiretap.NewComparer(o)
+		return c, func() {}, err
+	}
+	broker, err := openShadowBroker(f.protocol)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Dial, o.Renew = broker.dial, broker.renew
+	if c, err = wiretap.NewComparer(o); err != nil {
+		broker.close()
+	}
+	return c, broker.close, err
 }
 
 // openSwitch prepares for queues to be cut over. Without a broker it is nil.
@@ -234,10 +263,10 @@ func serveShadowPage(
 }
 
 // watchShadow prints counts and writes the report periodically, and enforces the memory limit.
-func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowBroker, out io.Writer, f *shadowFlags) {
+func watchShadow(ctx context.Context, compare *wiretap.Comparer, closeSecond func(), out io.Writer, f *shadowFlags) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	jobs := newHeapGrowth()
 	last, said := uint64(0), time.Now()
 	for {
 		select {
@@ -245,7 +274,7 @@ func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowB
 			return
 		case <-compare.Ended():
 			r := compare.Report()
-			broker.close()
+			closeSecond()
 			if r.Dropped != "" {
 				cli.Say(out, "%s; clients are served on\n", r.Summary())
 				reportShadow(f.report, compare, out)
@@ -253,15 +282,43 @@ func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowB
 			return
 		case <-tick.C:
 		}
-		if metrics.Read(heap); heap[0].Value.Uint64() > f.memory<<20 {
-			compare.Drop(fmt.Sprintf("the jobs of the broker in memory take more than %d MiB", f.memory))
+		if jobs.above(f.memory<<20 + uint64(compare.Behind())) {
+			compare.Anew(fmt.Sprintf("the jobs of the broker in memory took more than %d MiB", f.memory))
 		}
 		if r := compare.Report(); r.Requests > last && time.Since(said) >= shadowSayEvery {
 			last, said = r.Requests, time.Now()
-			cli.Say(out, "%s\n", r.Summary())
+			cli.Say(out, "%s\n%s\n", r.Summary(), r.Verdict())
 			reportShadow(f.report, compare, out)
 		}
 	}
+}
+
+// heapGrowth measures the memory that the program has come to need since its start.
+type heapGrowth struct {
+	samples []metrics.Sample // with what is garbage already, and without
+	base    uint64           // bytes in use at the start
+}
+
+func newHeapGrowth() *heapGrowth {
+	h := &heapGrowth{samples: []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"},
+	}}
+	h.base = h.live()
+	return h
+}
+
+// live returns the bytes in use.
+func (h *heapGrowth) live() uint64 {
+	runtime.GC() // the metric is of the last collection
+	metrics.Read(h.samples)
+	return h.samples[1].Value.Uint64()
+}
+
+// above reports whether the growth is above a limit. It collects garbage only if that decides.
+func (h *heapGrowth) above(limit uint64) bool {
+	metrics.Read(h.samples)
+	limit += h.base
+	return h.samples[0].Value.Uint64() > limit && h.live() > limit
 }
 
 // reportShadow writes the report while clients are served. A failure is only printed.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"broker/access"
-	"broker/cmd/broker/process"
 	"broker/core"
 	"broker/core/engine"
 	"broker/frontends"
@@ -23,10 +23,13 @@ import (
 
 // shadowBroker is a broker in memory with one protocol on its own port.
 type shadowBroker struct {
+	protocol string
+	dialer   net.Dialer
+
+	mu     sync.Mutex // guards the fields below
 	engine *engine.Engine
-	server *eventloop.Server
-	dialer net.Dialer
-	once   sync.Once
+	server *eventloop.Server // nil: closed
+	ended  bool
 }
 
 // shadowStopFor is the time in which the shadow's clients get their last replies.
@@ -36,7 +39,7 @@ const shadowStopFor = time.Second
 var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
 	"gearman": func(b core.Broker) (frontends.Frontend, error) {
 		return gearman.New(access.Unrestricted(b, core.Gearman),
-			gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: process.GearmanNoJobDelay}), nil
+			gearman.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
 	},
 	"faktory": func(b core.Broker) (frontends.Frontend, error) {
 		return faktory.New(access.Unrestricted(b, core.Faktory), faktory.Options{}), nil
@@ -55,40 +58,73 @@ var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
 }
 
 func openShadowBroker(protocol string) (*shadowBroker, error) {
+	s := &shadowBroker{protocol: protocol}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.open()
+}
+
+func (s *shadowBroker) open() error {
 	e, err := engine.Open(engine.Options{Durability: engine.None})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &shadowBroker{engine: e}
-	front, err := shadowFrontends[protocol](e)
+	s.engine = e
+	front, err := shadowFrontends[s.protocol](e)
 	if err == nil {
-		s.server, err = eventloop.Bind([]eventloop.Listener{{Name: protocol, Network: "tcp", Address: "127.0.0.1:0"}})
+		s.server, err = eventloop.Bind([]eventloop.Listener{{Name: s.protocol, Network: "tcp", Address: "127.0.0.1:0"}})
 	}
 	if err == nil {
 		err = s.server.Serve(eventloop.Options{
-			Broker: e, Frontends: map[string]frontends.Frontend{protocol: front}, Loops: 1, Log: zerolog.Nop(),
+			Broker: e, Frontends: map[string]frontends.Frontend{s.protocol: front}, Loops: 1, Log: zerolog.Nop(),
 		})
 	}
 	if err != nil {
-		s.close()
-		return nil, err
+		s.stop()
 	}
-	return s, nil
+	return err
 }
+
+// errShadowClosed is returned after close.
+var errShadowClosed = errors.New("the broker in memory is closed")
 
 // dial connects to it.
 func (s *shadowBroker) dial(ctx context.Context) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return nil, errShadowClosed
+	}
 	return s.dialer.DialContext(ctx, "tcp", s.server.Addrs()[0].String())
+}
+
+// renew replaces it by an empty one.
+func (s *shadowBroker) renew() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return errShadowClosed
+	}
+	s.stop()
+	return s.open()
 }
 
 // close ends it. Its jobs are gone.
 func (s *shadowBroker) close() {
-	s.once.Do(func() {
-		if s.server != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), shadowStopFor)
-			defer cancel()
-			s.server.Stop(ctx)
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.stop()
+}
+
+func (s *shadowBroker) stop() {
+	if s.server != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), shadowStopFor)
+		defer cancel()
+		s.server.Stop(ctx)
+	}
+	if s.engine != nil {
 		_ = s.engine.Shutdown() // nothing is stored
-	})
+	}
+	s.server, s.engine = nil, nil
 }

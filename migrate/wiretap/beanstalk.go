@@ -43,9 +43,20 @@ func (beanstalk) request(in []byte) (r request, n int, err error) {
 		}
 	case known.kind == takes:
 		r.play = []byte("reserve-with-timeout 1\r\n") // the job exists already
+		r.poll = []byte("reserve-with-timeout 0\r\n")
 	case known.names && len(words) > 1:
 		at := strings.Index(line[len(words[0]):], words[1]) + len(words[0])
 		r.id = span{at, at + len(words[1])}
+	}
+	switch words[0] {
+	case "delete":
+		r.ends = true
+	case "release", "kick-job":
+		r.frees = true
+	case "use":
+		r.state = "use"
+	case "watch", "ignore":
+		r.state = "tube " + strings.Join(words[1:], " ")
 	}
 	r.raw = in[:n]
 	return r, n, nil

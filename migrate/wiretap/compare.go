@@ -18,13 +18,25 @@ type Options struct {
 	// Dial connects to the second server.
 	Dial func(context.Context) (net.Conn, error)
 
-	// MaxBytes limits the memory for requests and replies that are not compared yet. Above it the comparison ends, or
+	// Renew replaces the second server by an empty one. No other function of these options runs at the same time. Nil:
+	// that is not possible, and the comparison ends where it would start anew.
+	Renew func() error
+
+	// Reversed means that the first server is the broker and the second one the server that it replaces.
+	Reversed bool
+
+	// MaxBytes limits the memory for requests and replies that are not compared yet. Above it requests are skipped, or
 	// with Block the caller of Watch waits.
 	MaxBytes int
 	Block    bool
 
 	// Different is called for each difference that the report keeps. Any goroutine may call it. May be nil.
 	Different func(Difference)
+
+	// Gap is called when the comparison starts anew. Any goroutine may call it. May be nil.
+	Gap func(Gap)
+
+	times times // zero: defaultTimes
 }
 
 // defaultMaxBytes is the default of MaxBytes.
@@ -33,8 +45,19 @@ const defaultMaxBytes = 64 << 20
 // patience is the time that the player waits for a reply before it continues with other connections.
 const patience = 100 * time.Millisecond
 
-// settleWithin is the time that Finish waits for replies.
-const settleWithin = answerWithin + time.Second
+// times are the waits of a comparison.
+type times struct {
+	answer time.Duration // in which the second server must reply, and the servers must have delivered the same jobs
+
+	// fresh is the time after an event of a job for which a wait that ends without a job is not compared: the first
+	// server may be giving the job to another client, and the comparison may see the two in another order.
+	fresh time.Duration
+
+	skip time.Duration // for which requests are skipped after the second server was behind
+	look time.Duration // between two looks at what waits
+}
+
+var defaultTimes = times{answer: 5 * time.Second, fresh: 2 * time.Second, skip: 5 * time.Second, look: time.Second}
 
 // Comparer plays the traffic of a proxy against a second server.
 type Comparer struct {
@@ -43,14 +66,18 @@ type Comparer struct {
 	verdicts *verdicts
 	held     atomic.Int64 // bytes
 
-	mu    sync.Mutex // guards lines, queue and busy
+	mu    sync.Mutex // guards lines, queue, busy, skip and gaps
 	lines map[int]*line
 	queue []task
 	busy  bool       // the player has a task
 	room  *sync.Cond // signals a shorter queue or an idle player
+	skip  *Gap       // requests are skipped; nil: not
+	gaps  int        // how often the comparison has started anew
 
 	added  chan struct{} // capacity 1: the queue is not empty
 	early  earlyDeliveries
+	polls  polls
+	shared stateRequests // of all connections
 	ctx    context.Context
 	cancel context.CancelFunc
 	player sync.WaitGroup
@@ -64,6 +91,7 @@ type task struct {
 	push   *reply
 	closed bool
 	late   bool // the task has waited before
+	gap    *Gap // the comparison starts anew
 }
 
 // NewComparer starts a comparison. Close ends it.
@@ -74,11 +102,15 @@ func NewComparer(o Options) (*Comparer, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
+	if o.times == (times{}) {
+		o.times = defaultTimes
+	}
 	c := &Comparer{opts: o, p: protocols[o.Protocol], lines: make(map[int]*line), added: make(chan struct{}, 1)}
 	c.room = sync.NewCond(&c.mu)
+	c.polls = newPolls(c)
 	t := newTally(o.Protocol, o.Server)
-	t.onDifference = o.Different
-	c.verdicts = newVerdicts(c.p, t, c.release)
+	t.onDifference, t.onGap, t.reversed = o.Different, o.Gap, o.Reversed
+	c.verdicts = newVerdicts(c.p, t, o.times, c.done)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.player.Go(c.play)
 	return c, nil
@@ -97,7 +129,7 @@ func (c *Comparer) Watch(e Event) {
 	c.mu.Lock()
 	l := c.lines[e.Conn]
 	if l == nil && e.Kind == Opened {
-		l = &line{number: e.Conn, c: c}
+		l = &line{number: e.Conn, c: c, gaps: c.gaps}
 		c.lines[e.Conn] = l
 	}
 	if e.Kind == Closed {
@@ -121,13 +153,17 @@ func (c *Comparer) Watch(e Event) {
 // Ended is closed when the comparison has ended.
 func (c *Comparer) Ended() <-chan struct{} { return c.ctx.Done() }
 
+// Behind returns the bytes of the requests and replies that are not compared yet.
+func (c *Comparer) Behind() int64 { return c.held.Load() }
+
 // Report returns the results so far.
 func (c *Comparer) Report() Report { return c.verdicts.report() }
 
 // Finish waits until all watched traffic is compared, then ends the comparison.
 func (c *Comparer) Finish() Report {
+	c.endSkip()
 	c.waitEmpty()
-	for end := time.Now().Add(settleWithin); c.verdicts.sweep(time.Now().Add(-answerWithin)) > 0 &&
+	for end := time.Now().Add(c.opts.times.answer + time.Second); c.verdicts.sweep() > 0 &&
 		time.Now().Before(end) && !c.ended.Load(); {
 		time.Sleep(patience / 10)
 	}
@@ -159,14 +195,22 @@ func (c *Comparer) Drop(why string) {
 	c.cancel()
 }
 
-// hold counts memory. Above the limit the comparison ends.
+// hold counts memory. Above the limit requests are skipped.
 func (c *Comparer) hold(n int) {
 	if c.held.Add(int64(n)) > int64(c.opts.MaxBytes) && !c.opts.Block {
-		c.Drop(fmt.Sprintf("the broker in memory is behind by more than %d MiB of requests", c.opts.MaxBytes>>20))
+		c.startSkip()
 	}
 }
 
 func (c *Comparer) release(n int) { c.held.Add(int64(-n)) }
+
+// done is called once for each exchange that the player has got.
+func (c *Comparer) done(x *exchange) {
+	c.release(x.bytes)
+	if x.req.creating() {
+		c.early.submitting.Add(-1)
+	}
+}
 
 // taskBytes is the memory of a task in addition to its request.
 const taskBytes = 512
@@ -184,7 +228,11 @@ func (c *Comparer) enqueue(t task) {
 	for c.opts.Block && len(c.queue) > 0 && c.held.Load() > int64(c.opts.MaxBytes) && !c.ended.Load() {
 		c.room.Wait()
 	}
-	if c.ended.Load() {
+	switch {
+	case c.ended.Load():
+		return
+	case c.skip != nil:
+		c.skipTask(t)
 		return
 	}
 	c.queue = append(c.queue, t)
@@ -200,9 +248,9 @@ func (c *Comparer) wakePlayer() {
 
 // play runs the player until the comparison ends.
 func (c *Comparer) play() {
-	conns := make(map[int]*played)
+	conns := make(connections)
 	defer c.end(conns)
-	sweep := time.NewTicker(time.Second)
+	sweep := time.NewTicker(c.opts.times.look)
 	defer sweep.Stop()
 	for {
 		select {
@@ -215,7 +263,12 @@ func (c *Comparer) play() {
 			}
 			c.wakePlayer() // so that it checks whether it is idle
 		case <-sweep.C:
-			c.verdicts.sweep(time.Now().Add(-answerWithin))
+			c.verdicts.sweep()
+			c.resume()
+			if err := c.polls.overdue(conns); err != nil {
+				c.Drop(err.Error())
+				return
+			}
 		case <-c.added:
 			for c.ctx.Err() == nil {
 				t, more := c.next()
@@ -247,12 +300,20 @@ func (c *Comparer) next() (t task, more bool) {
 	return t, true
 }
 
-// end closes all connections.
-func (c *Comparer) end(conns map[int]*played) {
-	c.ended.Store(true)
-	for _, p := range conns {
+// connections are those to the second server, by the number of the client's. Numbers below zero are of polls.
+type connections map[int]*played
+
+func (cs connections) close() {
+	for number, p := range cs {
 		p.close()
+		delete(cs, number)
 	}
+}
+
+// end closes all connections.
+func (c *Comparer) end(conns connections) {
+	c.ended.Store(true)
+	conns.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue, c.busy, c.lines = nil, false, make(map[int]*line)
@@ -263,8 +324,10 @@ func (c *Comparer) end(conns map[int]*played) {
 var errUnreachable = errors.New("the second server does not accept connections")
 
 // do performs one task.
-func (c *Comparer) do(conns map[int]*played, t task) error {
+func (c *Comparer) do(conns connections, t task) error {
 	switch {
+	case t.gap != nil:
+		return c.anew(conns, *t.gap)
 	case c.early.keep(t):
 		return nil
 	case t.push != nil:
@@ -274,42 +337,77 @@ func (c *Comparer) do(conns map[int]*played, t task) error {
 		c.leave(conns, t.line)
 		return nil
 	}
-	send, why := c.verdicts.unplayable(t.x)
-	if t.x.req.creating() {
-		c.early.submitting.Add(-1)
-	}
+	send, why := c.verdicts.unplayable(t.x, c.early.submitting.Load() > 0)
 	switch {
 	case why == whyBefore && c.early.hold(t):
 		return nil
 	case why != "":
-		c.release(t.x.bytes)
+		c.done(t.x)
 		c.verdicts.unknown(t.x.req.verb, why)
 		return nil
 	}
-	p := conns[t.line]
-	if p == nil {
-		conn, err := c.opts.Dial(c.ctx)
-		if err != nil {
-			return errors.Join(errUnreachable, err)
-		}
-		p = newPlayed(c, conn, t.line)
-		conns[t.line] = p
+	if t.x.req.kind == takes && t.x.up.none {
+		return c.polls.poll(conns, t.x, send)
+	}
+	number, last := c.verdicts.holder(t.x)
+	p, err := c.connection(conns, number, t.line)
+	if err != nil {
+		return err
 	}
 	c.verdicts.played(t.x)
-	if wait := p.send(t.x, send); wait != nil && t.x.req.kind != waits {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case <-wait:
-		case <-timer.C:
-		case <-c.ctx.Done():
-		}
+	c.await(p.send(t.x, send), t.x)
+	if last {
+		p.close()
+		delete(conns, number)
 	}
 	return nil
 }
 
+// connection returns a connection to the second server, opened with the state of a client's connection if needed.
+func (c *Comparer) connection(conns connections, number, line int) (*played, error) {
+	if p := conns[number]; p != nil {
+		return p, nil
+	}
+	conn, err := c.opts.Dial(c.ctx)
+	if err != nil {
+		return nil, errors.Join(errUnreachable, err)
+	}
+	p := newPlayed(c, conn, line)
+	conns[number] = p
+	for _, r := range c.stateOf(line, number < 0) {
+		x := newExchange(line, r)
+		x.mute = true
+		c.await(p.send(x, x.req.raw), x)
+	}
+	return p, nil
+}
+
+// lookAtSecond ends the comparison if the second server, which has closed a connection, accepts no others.
+func (c *Comparer) lookAtSecond() {
+	conn, err := c.opts.Dial(c.ctx)
+	if err != nil {
+		c.Drop(errors.Join(errUnreachable, err).Error())
+		return
+	}
+	_ = conn.Close() // not used
+}
+
+// await waits for a reply of the second server, but not for long.
+func (c *Comparer) await(reply <-chan struct{}, x *exchange) {
+	if reply == nil || x.req.kind == waits {
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-reply:
+	case <-timer.C:
+	case <-c.ctx.Done():
+	}
+}
+
 // leave closes a connection once the second server has sent all messages that the first server had sent.
-func (c *Comparer) leave(conns map[int]*played, line int) {
+func (c *Comparer) leave(conns connections, line int) {
 	for end := time.Now().Add(patience); c.verdicts.awaits(line) && time.Now().Before(end); {
 		time.Sleep(patience / 100)
 	}
@@ -317,12 +415,13 @@ func (c *Comparer) leave(conns map[int]*played, line int) {
 		p.close()
 		delete(conns, line)
 	}
+	c.polls.leave(conns, line)
 	c.verdicts.left(line)
 }
 
 // catchUp performs the tasks of connections whose job is known now. With late, it also performs tasks that have waited
 // long enough.
-func (c *Comparer) catchUp(conns map[int]*played, late bool) error {
+func (c *Comparer) catchUp(conns connections, late bool) error {
 	for _, line := range c.early.ready(c.verdicts.knows, late) {
 		for _, t := range c.early.release(line) {
 			if err := c.do(conns, t); err != nil {

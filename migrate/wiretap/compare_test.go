@@ -18,6 +18,7 @@ import (
 type tubeServer struct {
 	net.Listener
 	spoil func(reply string) string // changes replies; nil: not
+	heard chan<- string             // gets the requests, unless it is full; nil: not
 
 	mu    sync.Mutex // guards next and ready
 	next  int        // id of the next job
@@ -31,17 +32,22 @@ func startTube(t testing.TB, first int, spoil func(string) string) *tubeServer {
 		t.Fatal(err)
 	}
 	s := &tubeServer{Listener: ln, next: first, spoil: spoil}
-	t.Cleanup(func() { _ = ln.Close() }) // nothing depends on it
-	go func() {                          // ends with the listener
+	serveTube(t, s)
+	return s
+}
+
+func serveTube(t testing.TB, s *tubeServer) {
+	t.Helper()
+	t.Cleanup(func() { _ = s.Close() }) // nothing depends on it
+	go func() {                         // ends with the listener
 		for {
-			c, err := ln.Accept()
+			c, err := s.Accept()
 			if err != nil {
 				return
 			}
 			go s.serve(c)
 		}
 	}()
-	return s
 }
 
 func (s *tubeServer) serve(c net.Conn) {
@@ -51,6 +57,10 @@ func (s *tubeServer) serve(c net.Conn) {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
+		}
+		select {
+		case s.heard <- line:
+		default:
 		}
 		body := ""
 		if strings.HasPrefix(line, "put ") {
@@ -70,6 +80,8 @@ func (s *tubeServer) reply(words []string, body string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch words[0] {
+	case "use":
+		return "USING " + words[1] + "\r\n"
 	case "put":
 		s.ready = append(s.ready, fmt.Sprintf("%d %s", s.next, body))
 		s.next++
@@ -198,10 +210,11 @@ func TestEarlierJobsAreUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	talk(t, proxied(t, first, c), "reserve-with-timeout 0", "delete 100", "reserve-with-timeout 0", "put 0 0 60 1\r\nb")
+	talk(t, proxied(t, first, c), "reserve-with-timeout 0", "delete 100", "reserve-with-timeout 0", "put 0 0 60 1\r\nb",
+		"use x")
 	r := c.Finish()
-	wantCounts(t, &r, 1, 0, 3)
-	if r.Reasons[whyBefore] != 2 || r.Reasons[whyNoJob] != 1 {
+	wantCounts(t, &r, 3, 0, 2)
+	if r.Reasons[whyBefore] != 2 {
 		t.Errorf("reasons %v", r.Reasons)
 	}
 }

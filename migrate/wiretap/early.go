@@ -8,13 +8,13 @@ import (
 )
 
 // holdFor is the time for which a delivery may wait for the reply to its submission.
-const holdFor = 20 * time.Millisecond
+const holdFor = 250 * time.Millisecond
 
 // earlyDeliveries keeps deliveries that arrived before the reply to the submission of their job, which comes over
 // another connection. Later requests of the connection wait for the delivery. Only the player uses it, except for
 // submitting.
 type earlyDeliveries struct {
-	submitting atomic.Int64 // submissions seen but not played yet
+	submitting atomic.Int64 // submissions seen but not answered by both servers yet
 	lines      map[int]*heldLine
 	missed     time.Time // the last time that a delivery waited in vain
 }
@@ -48,9 +48,12 @@ func (e *earlyDeliveries) keep(t task) bool {
 	return l != nil
 }
 
+// all lists the connections that wait.
+func (e *earlyDeliveries) all() []int { return slices.Sorted(maps.Keys(e.lines)) }
+
 // ready lists the connections whose wait is over.
 func (e *earlyDeliveries) ready(knows func(line int, id string) bool, late bool) (lines []int) {
-	for _, line := range slices.Sorted(maps.Keys(e.lines)) {
+	for _, line := range e.all() {
 		l := e.lines[line]
 		found := knows(line, idsOf(l.tasks[0].x.up)[0])
 		if found || late && time.Since(l.since) > holdFor {

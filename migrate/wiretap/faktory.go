@@ -29,6 +29,9 @@ func (faktory) request(in []byte) (r request, n int, err error) {
 		r.creates = jids([]byte(arg))
 	case "ACK", "FAIL":
 		r.names = jids([]byte("[" + arg + "]"))
+		r.ends, r.frees = verb == "ACK", verb == "FAIL"
+	case "HELLO":
+		r.state = verb
 	}
 	return r, n, nil
 }

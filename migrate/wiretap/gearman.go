@@ -84,6 +84,22 @@ func (g gearman) request(in []byte) (r request, n int, err error) {
 	if known.id {
 		r.id = firstField(payload)
 	}
+	switch typ { //nolint:exhaustive // the others need nothing more
+	case packet.GrabJob, packet.GrabJobUniq, packet.GrabJobAll:
+		r.poll = r.raw
+	case packet.PreSleep:
+		r.sleeps = true
+	case packet.WorkComplete, packet.WorkFail:
+		r.ends = true
+	case packet.CanDo, packet.CanDoTimeout, packet.CantDo:
+		r.state = "function " + firstField(payload).of(r.raw)
+	case packet.ResetAbilities:
+		r.state = "function "
+	case packet.SetClientID:
+		r.state = "client"
+	case packet.OptionReq:
+		r.state = "option " + string(payload)
+	}
 	return r, n, nil
 }
 

@@ -13,13 +13,16 @@ type exchange struct {
 	sent    bool          // passed to the player; guarded by the line
 	done    chan struct{} // closed once the second server has replied
 	barrier bool          // not a client's request
+	mute    bool          // its reply is not compared
+	probe   bool          // the comparison asks for a client that waits for a job
+	late    bool          // guarded by verdicts: it names a job that the other server delivered before
 
 	up, down *reply // of the first and of the second server; guarded by verdicts once sent
 	settled  bool   // guarded in the same way
 }
 
 func newExchange(line int, r request) *exchange {
-	r.raw, r.play = bytes.Clone(r.raw), bytes.Clone(r.play)
+	r.raw, r.play, r.poll = bytes.Clone(r.raw), bytes.Clone(r.play), bytes.Clone(r.poll)
 	return &exchange{line: line, req: r, bytes: len(r.raw), done: make(chan struct{})}
 }
 
@@ -27,10 +30,13 @@ func newExchange(line int, r request) *exchange {
 type line struct {
 	number int
 	c      *Comparer
+	gaps   int // Comparer.gaps when it was opened
 
 	mu      sync.Mutex // guards the fields below
 	in, out []byte     // bytes not cut into messages yet
 	waiting []*exchange
+	states  stateRequests
+	version int // of states
 	lost    bool
 }
 
@@ -51,10 +57,29 @@ func (l *line) client(p []byte) {
 		if r.creating() {
 			l.c.early.submitting.Add(1)
 		}
-		l.waiting = append(l.waiting, newExchange(l.number, r))
+		x := newExchange(l.number, r)
+		l.waiting = append(l.waiting, x)
 		l.in = l.cut(l.in, n)
+		if r.state != "" {
+			l.setState(x.req)
+		}
+		if r.kind == takes {
+			l.c.verdicts.asks(l.number, &x.req)
+		}
 	}
 	l.advance()
+}
+
+// setState keeps a request that sets the connection's state.
+func (l *line) setState(r request) {
+	if r.everyone {
+		l.c.mu.Lock()
+		defer l.c.mu.Unlock()
+		l.c.shared.add(r)
+		return
+	}
+	l.states.add(r)
+	l.version++
 }
 
 // server receives bytes from the server.

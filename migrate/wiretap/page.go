@@ -28,6 +28,8 @@ pre{white-space:pre-wrap;word-break:break-all;background:#8881;padding:.6rem}
 {{range .Verbs}}<tr><td>{{.Verb}}<td>{{.Requests}}<td>{{.Equal}}<td{{if .Different}} class="bad"{{end}}>{{.Different}}<td>{{.Unknown}}</tr>
 {{end}}<tr><td>total<td>{{.Requests}}<td>{{.Equal}}<td{{if .Different}} class="bad"{{end}}>{{.Different}}<td>{{.Unknown}}</tr></table>
 <p>{{.NoReply}} of the requests have no reply. Messages that both sent unasked: {{.Pushes}}.</p>
+<p{{if or .Jobs.OnlyServer .Jobs.OnlyBroker}} class="bad"{{end}}>{{.Verdict}}</p>
+{{range .Gaps}}<p class="bad">{{.At.Format "15:04:05"}} {{.String}}</p>{{end}}
 {{with .Reasons}}<h2>Why requests are unknown</h2><table>{{range $why, $n := .}}<tr><td>{{$why}}<td>{{$n}}</tr>{{end}}</table>{{end}}
 {{with .Found}}<h2>Differences, the first ones</h2>{{range .}}
 <h3>{{.Verb}}, connection {{.Connection}}, {{.At.Format "15:04:05.000"}}</h3>

@@ -40,7 +40,9 @@ func (p *played) send(x *exchange, raw []byte) <-chan struct{} {
 	switch {
 	case p.gone:
 		p.mu.Unlock()
-		p.c.verdicts.broker(x, closedReply)
+		if !x.mute {
+			p.c.verdicts.broker(x, closedReply)
+		}
 		return nil
 	case x.req.kind == silent && p.ask == nil:
 		wait = nil
@@ -112,7 +114,7 @@ func (p *played) take(in []byte) (used int, ok bool) {
 	case head.barrier && !bytes.Equal(r.raw, p.answer): // an error for a request that normally has no reply
 	default:
 		p.sent = p.sent[1:]
-		if !head.barrier {
+		if !head.barrier && !head.mute {
 			r.raw = bytes.Clone(r.raw)
 			p.c.verdicts.broker(head, &r)
 		}
@@ -125,11 +127,14 @@ func (p *played) take(in []byte) (used int, ok bool) {
 func (p *played) ended() {
 	_ = p.conn.Close() // nothing more is read
 	p.mu.Lock()
-	sent := p.sent
+	sent, lost := p.sent, !p.gone
 	p.sent, p.gone = nil, true
 	p.mu.Unlock()
+	if lost {
+		p.c.lookAtSecond()
+	}
 	for _, x := range sent {
-		if !x.barrier {
+		if !x.barrier && !x.mute {
 			p.c.verdicts.broker(x, closedReply)
 		}
 		close(x.done)

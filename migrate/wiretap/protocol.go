@@ -26,13 +26,22 @@ type request struct {
 	kind    kind
 	raw     []byte
 	play    []byte   // bytes to play instead; nil: raw
+	poll    []byte   // for takes: bytes that ask for a job without waiting; nil: the protocol has none
 	id      span     // id of the job that the request names, in raw
 	creates []string // ids that the client has chosen for new jobs
 	names   []string // ids of existing jobs that it names, if clients choose ids
+	ends    bool     // it ends the job that it names
+	frees   bool     // it returns the job that it names to its queue
+	sleeps  bool     // the client waits for a job after the last takes
+
+	// state is the name of the connection's state that the request sets; empty: it sets none. A new connection of the
+	// same client repeats the last request of each name. everyone is the state of all connections.
+	state    string
+	everyone bool
 }
 
-// creating reports whether the request submits a job.
-func (r *request) creating() bool { return r.kind == submits || len(r.creates) > 0 }
+// creating reports whether the request submits a job, and its reply says so.
+func (r *request) creating() bool { return r.kind == submits || len(r.creates) > 0 && r.kind != waits }
 
 // reply is a reply or an unsolicited message of the server.
 type reply struct {

@@ -44,13 +44,20 @@ type Proxy struct {
 	// Unreachable is called when the server does not accept connections, but not for each client. It may be nil.
 	Unreachable func(error)
 
+	// Restarted is called when the server accepts connections again, before the watcher sees the first of them. To
+	// notice this, the proxy keeps a connection of its own. It may be nil. A server that is back within the time of one
+	// attempt to connect is not noticed.
+	Restarted func()
+
 	began  time.Time
 	number atomic.Int64
 	warned atomic.Int64 // time.Duration since began of the last call of Unreachable; zero: none
 
-	mu    sync.Mutex // guards conns
+	mu    sync.Mutex // guards conns, ended and down
 	conns map[net.Conn]bool
 	ended bool
+	down  bool          // the server does not accept connections
+	stop  chan struct{} // closed when ended
 	work  sync.WaitGroup
 }
 
@@ -59,7 +66,10 @@ const dialWithin = 10 * time.Second
 
 // Serve accepts connections until the listener is closed, and then closes all of them.
 func (p *Proxy) Serve(ln net.Listener) error {
-	p.began, p.conns = time.Now(), make(map[net.Conn]bool)
+	p.began, p.conns, p.stop = time.Now(), make(map[net.Conn]bool), make(chan struct{})
+	if p.Restarted != nil {
+		p.work.Go(p.stayConnected)
+	}
 	for {
 		conn, err := ln.Accept()
 		switch {
@@ -77,6 +87,7 @@ func (p *Proxy) Serve(ln net.Listener) error {
 func (p *Proxy) closeAll() {
 	p.mu.Lock()
 	p.ended = true
+	close(p.stop)
 	for c := range p.conns {
 		_ = c.Close() // ends its goroutines
 	}
@@ -105,12 +116,10 @@ func (p *Proxy) forget(c net.Conn) {
 func (p *Proxy) serve(client net.Conn) {
 	p.keep(client)
 	defer p.forget(client)
-	server, err := net.DialTimeout("tcp", p.Server, dialWithin)
+	server, err := p.dial()
 	if err != nil {
-		p.unreachable(err)
 		return // the client sees a closed connection
 	}
-	p.keep(server)
 	defer p.forget(server)
 	number := int(p.number.Add(1))
 	p.watch(number, Opened, nil)
@@ -123,6 +132,46 @@ func (p *Proxy) serve(client net.Conn) {
 		up.Wait()
 	}
 	p.watch(number, Closed, nil)
+}
+
+// dial connects to the server.
+func (p *Proxy) dial() (net.Conn, error) {
+	server, err := net.DialTimeout("tcp", p.Server, dialWithin)
+	p.mu.Lock()
+	back := p.down && err == nil
+	if p.down = err != nil; back && p.Restarted != nil {
+		p.Restarted()
+	}
+	p.mu.Unlock()
+	if err != nil {
+		p.unreachable(err)
+		return nil, err
+	}
+	p.keep(server)
+	return server, nil
+}
+
+// lookEvery is the time between two attempts to connect to a server that is down.
+const lookEvery = time.Second
+
+// stayConnected keeps a connection to the server, which the server closes when it ends.
+func (p *Proxy) stayConnected() {
+	for pause := time.Duration(0); ; pause = lookEvery {
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(pause):
+		}
+		server, err := p.dial()
+		if err != nil {
+			continue
+		}
+		_, _ = io.Copy(io.Discard, server) // until either ends the connection
+		p.forget(server)
+		if server, err = p.dial(); err == nil {
+			p.forget(server) // closed for another reason
+		}
+	}
 }
 
 // warnEvery is the time between two calls of Unreachable.

@@ -52,6 +52,8 @@ func (qless) request(in []byte) (r request, n int, err error) {
 		r.kind = silent // not compared: messages may come in any order
 	case redisIgnored[r.verb]:
 		r.kind = ignored
+	case r.verb == "SCRIPT" && len(words) > 2:
+		r.state, r.everyone = "script "+words[2], true
 	case (r.verb == "EVALSHA" || r.verb == "EVAL") && len(words) > 4:
 		r.call(words[3], words[5:])
 	}
@@ -62,10 +64,14 @@ func (qless) request(in []byte) (r request, n int, err error) {
 func (r *request) call(operation string, args []string) {
 	r.verb = operation
 	switch {
+	case operation == "pop":
+		r.kind = takes
 	case qlessReports[operation]:
 		r.kind = ignored
 	case qlessJob[operation] && len(args) > 0:
 		r.names = []string{args[0]}
+		r.ends = operation == "complete" || operation == "cancel"
+		r.frees = operation == "retry" || operation == "timeout"
 	case (operation == "put" || operation == "requeue") && len(args) > 2: // worker, queue, jid
 		r.creates = []string{args[2]}
 	case operation == "recur" && len(args) > 1: // queue, jid

@@ -20,7 +20,9 @@ type Report struct {
 	NoReply   uint64            `json:"no_reply"`          // requests that never have a reply
 	Pushes    uint64            `json:"pushes"`            // equal unsolicited messages of both servers; unequal ones are differences
 	Dropped   string            `json:"dropped,omitempty"` // why the comparison has ended
-	Reasons   map[string]uint64 `json:"reasons"`           // why requests are unknown
+	Jobs      Jobs              `json:"jobs"`
+	Gaps      []Gap             `json:"gaps"`    // the first moments at which the comparison started anew
+	Reasons   map[string]uint64 `json:"reasons"` // why requests are unknown
 	Verbs     []Verb            `json:"verbs"`
 	Found     []Difference      `json:"differences"` // the first differences
 }
@@ -55,6 +57,8 @@ type tally struct {
 	Report
 	verbs        map[string]*Verb
 	onDifference func(Difference) // may be nil
+	onGap        func(Gap)        // may be nil
+	reversed     bool             // the first server is the broker
 }
 
 func newTally(protocol, server string) tally {
@@ -106,7 +110,19 @@ func (t *tally) different(d Difference) {
 	t.found(d)
 }
 
+func (t *tally) gap(g Gap) {
+	if len(t.Gaps) < maxFound {
+		t.Gaps = append(t.Gaps, g)
+	}
+	if t.onGap != nil {
+		t.onGap(g)
+	}
+}
+
 func (t *tally) found(d Difference) {
+	if t.reversed {
+		d.Server, d.Broker = d.Broker, d.Server
+	}
 	if len(t.Found) < maxFound {
 		d.At = time.Now()
 		t.Found = append(t.Found, d)
@@ -122,7 +138,9 @@ func (t *tally) report() Report {
 	for why, n := range t.Reasons {
 		r.Reasons[why] = n
 	}
-	r.Verbs, r.Found = []Verb{}, append([]Difference{}, t.Found...)
+	r.Verbs, r.Found, r.Gaps = []Verb{}, append([]Difference{}, t.Found...), append([]Gap{}, t.Gaps...)
+	r.Jobs.FromServer = append([]string{}, t.Jobs.FromServer...)
+	r.Jobs.FromBroker = append([]string{}, t.Jobs.FromBroker...)
 	for _, v := range t.verbs {
 		r.Verbs = append(r.Verbs, *v)
 	}
@@ -139,6 +157,26 @@ func (r *Report) Summary() string {
 	}
 	return s
 }
+
+// Verdict is a line about the jobs: what each server delivered that the other did not.
+func (r *Report) Verdict() string {
+	j := &r.Jobs
+	s := fmt.Sprintf("jobs: accepted %d, delivered by both %d, only by the server %d, only by the broker %d", j.Accepted,
+		j.Delivered, j.OnlyServer, j.OnlyBroker)
+	for _, only := range []struct {
+		who string
+		ids []string
+	}{{"server", j.FromServer}, {"broker", j.FromBroker}} {
+		if len(only.ids) > 0 {
+			shown := only.ids[:min(len(only.ids), maxNamed)]
+			s += fmt.Sprintf("; only the %s delivered %s", only.who, quoted([]byte(strings.Join(shown, " "))))
+		}
+	}
+	return s
+}
+
+// maxNamed is the number of jobs that Verdict names for each server.
+const maxNamed = 10
 
 // String describes a difference on four lines.
 func (d *Difference) String() string {

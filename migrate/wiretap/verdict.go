@@ -6,33 +6,62 @@ import (
 	"time"
 )
 
-// answerWithin is the time in which the second server must reply.
-const answerWithin = 5 * time.Second
-
 // Reasons for unknown requests.
 const (
 	whyReport = "reports about the whole server"
-	whyNoJob  = "waits that ended without a job"
+	whyNoJob  = "waits that ended without a job while jobs came"
 	whyBefore = "jobs from before the comparison"
 	whyLeft   = "clients that left before both replies"
 	whyScript = "scripts that were loaded before the comparison"
+	whySkip   = "skipped"
 )
 
 // verdicts compares replies and keeps the state for that. Any goroutine may call it.
 type verdicts struct {
 	p    protocol
-	free func(bytes int) // returns the memory of an exchange
+	wait times
+	free func(*exchange) // returns what an exchange holds
 
-	mu     sync.Mutex // guards the fields below
+	mu    sync.Mutex // guards the fields below
+	tally tally
+	state
+}
+
+// state is what a comparison knows of the jobs. It starts empty, and again after a gap.
+type state struct {
 	ids    idPairs
-	tally  tally
+	ledger *ledger
 	open   map[*exchange]time.Time // played but not settled exchanges, with the time
 	pushes map[string]*pushList
 
 	// Deliveries that differed between the servers: jobs that one server has delivered and the other has not delivered
-	// yet.
-	swapped  map[*exchange]time.Time
-	up, down map[string]string // id at the first server → normal form of its delivery
+	// yet. The maps have the job's id at the first server.
+	swapped  map[*exchange]*swap
+	up, down map[string]delivery
+
+	// holders has the jobs that the second server gave to a connection of the comparison itself, by their id at the
+	// first server.
+	holders map[string]int
+}
+
+// swap is an exchange whose replies name different jobs.
+type swap struct {
+	since time.Time
+	open  int // jobs that the other server has not delivered yet
+}
+
+// delivery is the normal form of a delivery, and its exchange.
+type delivery struct {
+	form string
+	x    *exchange
+}
+
+func newState(fresh time.Duration) state {
+	return state{
+		ledger: newLedger(fresh), open: make(map[*exchange]time.Time), pushes: make(map[string]*pushList),
+		swapped: make(map[*exchange]*swap), up: make(map[string]delivery), down: make(map[string]delivery),
+		holders: make(map[string]int),
+	}
 }
 
 // pushList holds the messages of one connection and key that the other server has not sent yet.
@@ -42,15 +71,25 @@ type pushList struct {
 	up, down []string
 }
 
-func newVerdicts(p protocol, t tally, free func(int)) *verdicts {
-	return &verdicts{
-		p: p, free: free, tally: t, open: make(map[*exchange]time.Time), pushes: make(map[string]*pushList),
-		swapped: make(map[*exchange]time.Time), up: make(map[string]string), down: make(map[string]string),
+func newVerdicts(p protocol, t tally, wait times, free func(*exchange)) *verdicts {
+	return &verdicts{p: p, wait: wait, free: free, tally: t, state: newState(wait.fresh)}
+}
+
+// anew forgets all jobs. The results so far are kept.
+func (v *verdicts) anew(g Gap) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for x := range v.open {
+		v.settle(x, whySkip)
 	}
+	v.tally.Jobs.account(v.ledger, v.tally.reversed, time.Now().Add(-v.wait.answer))
+	v.state = newState(v.wait.fresh)
+	v.tally.gap(g)
 }
 
 // unplayable returns the reason why a request cannot be played; empty if it can. It also returns the bytes to send.
-func (v *verdicts) unplayable(x *exchange) (send []byte, why string) {
+// submitting means that the first server may have jobs that are not played yet.
+func (v *verdicts) unplayable(x *exchange, submitting bool) (send []byte, why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	send = x.req.raw
@@ -69,8 +108,11 @@ func (v *verdicts) unplayable(x *exchange) (send []byte, why string) {
 	}
 	names := x.req.names
 	if x.up != nil {
-		if x.req.kind == takes && x.up.none {
-			return nil, whyNoJob
+		if x.req.kind == takes {
+			if x.up.none {
+				return v.unplayableWait(x, submitting)
+			}
+			delete(v.ledger.askers, x.line)
 		}
 		names = slices.Concat(names, x.up.names)
 		if x.req.kind != submits && !x.up.id.empty() {
@@ -85,9 +127,91 @@ func (v *verdicts) unplayable(x *exchange) (send []byte, why string) {
 	if x.up == nil || x.up.raw[0] != '-' {
 		for _, id := range x.req.creates {
 			v.ids.learn(id, id)
+			v.ledger.accept(id)
 		}
 	}
 	return send, ""
+}
+
+// unplayableWait is unplayable for a wait that has ended without a job. The second server is asked as well, unless a
+// job may be on its way to another client.
+func (v *verdicts) unplayableWait(x *exchange, submitting bool) (send []byte, why string) {
+	if a := v.ledger.askers[x.line]; a != nil {
+		a.none = true
+	}
+	if x.req.poll == nil || submitting || !v.ledger.calm() || len(v.holders) >= maxHolders {
+		return nil, whyNoJob
+	}
+	return x.req.poll, ""
+}
+
+// maxHolders limits the connections of the comparison that hold a job.
+const maxHolders = 1000
+
+// asks records that a client asks for a job.
+func (v *verdicts) asks(line int, r *request) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ledger.asks(line, r)
+}
+
+// overdue returns the requests of clients that have waited for long, if the second server may have a job for them.
+func (v *verdicts) overdue() map[int]request {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.holders) >= maxHolders {
+		return nil
+	}
+	return v.ledger.overdue()
+}
+
+// holder returns the connection that has the job of a request: that of the client, unless the second server gave the
+// job to a connection of the comparison. last means that the request ends the job there.
+func (v *verdicts) holder(x *exchange) (conn int, last bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, id := range v.named(x) {
+		if conn, known := v.holders[id]; known {
+			if x.req.ends {
+				delete(v.holders, id)
+			}
+			return conn, x.req.ends
+		}
+	}
+	return x.line, false
+}
+
+// named returns the jobs that a request names, by their ids at the first server.
+func (v *verdicts) named(x *exchange) []string {
+	if !x.req.id.empty() {
+		return []string{x.req.id.of(x.req.raw)}
+	}
+	return x.req.names
+}
+
+// held records a job that the second server gave to a connection of the comparison.
+func (v *verdicts) held(x *exchange, conn int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if x.down == nil {
+		return false
+	}
+	for _, id := range idsOf(x.down) {
+		if first, known := v.first(x.down, x.line, id); known {
+			v.holders[first] = conn
+			return true
+		}
+	}
+	return false
+}
+
+// first returns the id at the first server of a job that a reply of the second one names.
+func (v *verdicts) first(p *reply, line int, id string) (string, bool) {
+	if !p.id.empty() {
+		return v.ids.up(id)
+	}
+	_, known := v.ids.down(line, id)
+	return id, known
 }
 
 // knows reports whether a job is known.
@@ -118,14 +242,35 @@ func (v *verdicts) unknown(verb, why string) {
 	v.tally.unknown(verb, why)
 }
 
+// skipped counts a request that is left out.
+func (v *verdicts) skipped(x *exchange) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x.settled = true
+	v.free(x)
+	v.tally.unknown(x.req.verb, whySkip)
+}
+
 // played records that a request was sent to the second server. A request that has no reply is settled.
 func (v *verdicts) played(x *exchange) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	for _, id := range v.named(x) {
+		v.ledger.asked(&x.req, id)
+	}
+	if a := v.ledger.askers[x.line]; a != nil && x.req.sleeps {
+		a.none = false
+	}
+	if x.req.kind == takes && x.up != nil {
+		for _, id := range idsOf(x.up) {
+			v.ledger.event(id, x.line)
+			x.late = v.ledger.delivered(id, true) || x.late
+		}
+	}
 	if x.req.kind == silent {
 		v.tally.unanswered(x.req.verb)
 		x.settled = true
-		v.free(x.bytes)
+		v.free(x)
 		return
 	}
 	v.open[x] = time.Now()
@@ -156,12 +301,30 @@ func (v *verdicts) judge(x *exchange) {
 	}
 	same := v.form(x, x.up) == v.form(x, x.down)
 	up, down := idsOf(x.up), idsOf(x.down)
+	if x.req.kind == takes {
+		for _, id := range down {
+			if first, known := v.first(x.down, x.line, id); known {
+				x.late = v.ledger.delivered(first, false) || x.late
+			}
+		}
+	}
 	switch {
 	case len(x.down.raw) > 9 && string(x.down.raw[:9]) == "-NOSCRIPT" && x.up.raw[0] != '-':
 		v.settle(x, whyScript)
 		return
 	case x.req.kind == submits && same && len(up) == 1 && len(down) == 1:
 		v.ids.learn(up[0], down[0])
+		v.ledger.accept(up[0])
+	case x.req.kind == takes && x.up.none && x.down.none:
+		same = same || x.probe
+	case x.req.kind == takes && len(up) == 1 && x.down.none:
+		v.swap(x, up[0], "")
+		return
+	case x.req.kind == takes && x.up.none && len(down) == 1:
+		if first, known := v.first(x.down, x.line, down[0]); known {
+			v.swap(x, "", first)
+			return
+		}
 	case len(up) == 1 && len(down) == 1 && !x.up.id.empty():
 		partner, _ := v.ids.down(x.line, up[0])
 		if partner != down[0] && x.req.kind == takes {
@@ -195,32 +358,37 @@ func idsOf(p *reply) []string {
 func (v *verdicts) form(x *exchange, p *reply) string { return v.p.normal(&x.req, p.id.without(p.raw)) }
 
 // swap keeps an exchange in which the servers delivered different jobs, until each server has delivered the other's
-// job, to any connection.
+// job, to any connection. An empty id means that the server delivered none.
 func (v *verdicts) swap(x *exchange, up, down string) {
-	v.swapped[x] = time.Now()
-	wrong := !v.match(v.down, v.up, up, v.form(x, x.up)) || !v.match(v.up, v.down, down, v.form(x, x.down))
-	if wrong {
-		delete(v.swapped, x)
+	v.swapped[x] = &swap{since: time.Now()}
+	right := up == "" || v.match(v.down, v.up, up, delivery{v.form(x, x.up), x})
+	right = (down == "" || v.match(v.up, v.down, down, delivery{v.form(x, x.down), x})) && right
+	switch {
+	case !right:
+		v.forget(x)
 		v.differ(x)
-		return
-	}
-	if len(v.up) == 0 && len(v.down) == 0 {
-		for other := range v.swapped {
-			v.settle(other, "")
-		}
-		clear(v.swapped)
+	case v.swapped[x].open == 0 || x.late && (up == "" || down == ""):
+		v.forget(x)
+		v.settle(x, "")
 	}
 }
 
 // match records a delivery. It returns false if the other server has delivered the job with different content.
-func (v *verdicts) match(others, own map[string]string, id, form string) bool {
+func (v *verdicts) match(others, own map[string]delivery, id string, d delivery) bool {
 	other, delivered := others[id]
 	if !delivered {
-		own[id] = form
+		own[id] = d
+		v.swapped[d.x].open++
 		return true
 	}
 	delete(others, id)
-	return other == form
+	if s := v.swapped[other.x]; s != nil {
+		if s.open--; s.open == 0 {
+			delete(v.swapped, other.x)
+			v.settle(other.x, "")
+		}
+	}
+	return other.form == d.form
 }
 
 // settle ends an exchange as equal, or as unknown.
@@ -230,10 +398,12 @@ func (v *verdicts) settle(x *exchange, why string) {
 	}
 	x.settled = true
 	delete(v.open, x)
-	v.free(x.bytes)
-	if why == "" {
+	v.free(x)
+	switch {
+	case x.probe: // no client's request
+	case why == "":
 		v.tally.equal(x.req.verb)
-	} else {
+	default:
 		v.tally.unknown(x.req.verb, why)
 	}
 }
@@ -241,7 +411,7 @@ func (v *verdicts) settle(x *exchange, why string) {
 func (v *verdicts) differ(x *exchange) {
 	x.settled = true
 	delete(v.open, x)
-	v.free(x.bytes)
+	v.free(x)
 	d := Difference{
 		Connection: x.line, Verb: x.req.verb, Request: quoted(x.req.raw), Server: quoted(x.up.raw), Broker: noReply,
 	}
@@ -321,7 +491,7 @@ func (v *verdicts) left(line int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for x := range v.open {
-		if x.line == line && v.swapped[x].IsZero() {
+		if x.line == line && v.swapped[x] == nil {
 			v.settle(x, whyLeft)
 		}
 	}
@@ -330,15 +500,16 @@ func (v *verdicts) left(line int) {
 			delete(v.pushes, key)
 		}
 	}
+	v.ledger.leave(line)
 }
 
-// sweep settles exchanges that have waited since before the given time. It returns the number that still wait.
-func (v *verdicts) sweep(before time.Time) int {
+// sweep settles exchanges that have waited too long. It returns the number that still wait.
+func (v *verdicts) sweep() int {
+	before := time.Now().Add(-v.wait.answer)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for x, since := range v.swapped {
-		if since.Before(before) {
-			delete(v.swapped, x)
+	for x, s := range v.swapped {
+		if s.since.Before(before) {
 			v.forget(x)
 			v.differ(x)
 		}
@@ -360,16 +531,18 @@ func (v *verdicts) sweep(before time.Time) int {
 	return len(v.open) + len(v.pushes)
 }
 
-// forget drops the record of a delivery without a match.
+// forget drops the records of an exchange's deliveries.
 func (v *verdicts) forget(x *exchange) {
-	for _, id := range idsOf(x.up) {
-		delete(v.up, id)
-	}
-	for _, id := range idsOf(x.down) {
-		if !x.down.id.empty() {
-			id, _ = v.ids.up(id)
+	delete(v.swapped, x)
+	for _, own := range []map[string]delivery{v.up, v.down} {
+		for _, id := range slices.Concat(idsOf(x.up), idsOf(x.down)) {
+			first, known := v.ids.up(id)
+			for _, name := range []string{id, first} {
+				if d, has := own[name]; has && d.x == x && (known || name == id) {
+					delete(own, name)
+				}
+			}
 		}
-		delete(v.down, id)
 	}
 }
 
@@ -390,5 +563,7 @@ func (v *verdicts) drop(why string) {
 func (v *verdicts) report() Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.tally.report()
+	r := v.tally.report()
+	r.Jobs.account(v.ledger, v.tally.reversed, time.Now().Add(-v.wait.answer))
+	return r
 }

@@ -42,7 +42,9 @@ func (workq) request(in []byte) (r request, n int, err error) {
 	switch {
 	case r.verb == "lease" && len(words) > 2:
 		r.kind = takes
-		r.play = []byte(strings.Join(words[:len(words)-1], " ") + " 1000\r\n") // the job exists already
+		names := strings.Join(words[:len(words)-1], " ")
+		r.play = []byte(names + " 1000\r\n") // the job exists already
+		r.poll = []byte(names + " 1\r\n")
 	case len(words) < 2:
 	case r.verb == "run":
 		r.kind, r.creates = waits, words[1:2]
@@ -51,7 +53,7 @@ func (workq) request(in []byte) (r request, n int, err error) {
 	case r.verb == "add" || r.verb == "schedule":
 		r.creates = words[1:2]
 	case r.verb == "complete" || r.verb == "fail" || r.verb == "delete":
-		r.names = words[1:2]
+		r.names, r.ends = words[1:2], true
 	}
 	return r, n, nil
 }

@@ -200,7 +200,7 @@ func printComparison(cmd *cobra.Command, r *wiretap.Report) error {
 	for _, d := range r.Found {
 		Say(cmd.OutOrStdout(), "%s\n", d.String())
 	}
-	Say(cmd.OutOrStdout(), "%s\n", r.Summary())
+	Say(cmd.OutOrStdout(), "%s\n%s\n", r.Summary(), r.Verdict())
 	for _, why := range slices.Sorted(maps.Keys(r.Reasons)) {
 		Say(cmd.OutOrStdout(), "unknown: %d %s\n", r.Reasons[why], why)
 	}

@@ -58,7 +58,7 @@ func (p *parts) gearman() *gearman.Frontend {
 		Shutdown:     func(graceful bool) { p.RequestShutdown(Shutdown{Graceful: graceful}) },
 		MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 		Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch,
-		NoJobDelay: GearmanNoJobDelay,
+		NoJobDelay: gearmanNoJobDelay,
 	})
 }
 

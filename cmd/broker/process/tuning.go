@@ -14,9 +14,9 @@ import (
 // all clients wait for the committer. The kernel schedules the threads better.
 const spareProcessors = 2
 
-// GearmanNoJobDelay is as long as several round trips of a client on the same machine, but too short for people to
+// gearmanNoJobDelay is as long as several round trips of a client on the same machine, but too short for people to
 // notice.
-const GearmanNoJobDelay = 500 * time.Microsecond
+const gearmanNoJobDelay = 500 * time.Microsecond
 
 // processors is the number of processors without the spare ones. The first call raises GOMAXPROCS, unless the
 // environment sets it.
