@@ -28,8 +28,9 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.Setting + ": " + p.Text }
 
-// Load applies all sources to the defaults and validates the result. The error joins one Problem for each mistake.
-func Load(s Sources) (Config, error) {
+// Load applies all sources to the defaults and validates the result; checks find the mistakes that only the caller can
+// see. The error joins one Problem for each mistake.
+func Load(s Sources, checks ...func(*Config) []Problem) (Config, error) {
 	c := Default()
 	l := loader{settings: make(map[string]Setting), renamed: renamed}
 	for _, setting := range Settings(&c) {
@@ -51,6 +52,9 @@ func Load(s Sources) (Config, error) {
 		}
 	}
 	l.problems = append(l.problems, c.problems(l.broken)...)
+	for _, check := range checks {
+		l.problems = append(l.problems, check(&c)...)
+	}
 	if file != "" {
 		l.addLines(file)
 	}

@@ -85,7 +85,7 @@ func runBackup(cmd *cobra.Command, from config.Sources, remote *cli.Backup, to s
 }
 
 // copyStopped copies a store that no broker uses.
-func copyStopped(cmd *cobra.Command, c *config.Config, to string) error {
+func copyStopped(cmd *cobra.Command, c *process.Settings, to string) error {
 	if !isTar(to) {
 		defer showCopy(cmd, c.Data, to)()
 		return engine.BackupStopped(c.Data, to)
@@ -151,7 +151,7 @@ func writeTar(cmd *cobra.Command, to string, write func(w io.Writer) error) erro
 }
 
 // localBroker is the broker in the settings of this host.
-func localBroker(c *config.Config) (cli.LocalBroker, error) {
+func localBroker(c *process.Settings) (cli.LocalBroker, error) {
 	if c.HTTP.Listen.Off() {
 		return cli.LocalBroker{}, errors.New("http.listen is off, and a running broker can only be asked over HTTP")
 	}

@@ -34,7 +34,11 @@ func serveBeanstalkd(l beanstalkd.Launch, stderr io.Writer) error {
 			return err
 		}
 	}
-	p := newProcess(&l.Config, process.NewLogger(l.Config.Log, stderr), launch)
+	c, err := process.NewSettings(&l.Config)
+	if err != nil {
+		return err
+	}
+	p := newProcess(&c, process.NewLogger(l.Config.Log, stderr), launch)
 	end := func() { p.RequestShutdown(process.Shutdown{}) }
 	p.WatchSignals(map[os.Signal]func(){
 		syscall.SIGUSR1: func() { p.RequestDrain(true) },

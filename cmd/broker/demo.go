@@ -12,7 +12,6 @@ import (
 
 	"broker/cmd/broker/cli"
 	"broker/cmd/broker/process"
-	"broker/config"
 	"broker/operate/demo"
 )
 
@@ -41,7 +40,7 @@ func demoCommand() *cobra.Command {
 }
 
 // runDemo serves until a signal ends it.
-func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
+func runDemo(cmd *cobra.Command, c *process.Settings) (err error) {
 	var at demo.Addresses
 	for _, a := range []struct {
 		flag, listen string

@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
-	"broker/cmd/broker/process"
 	"broker/core/archive"
 	"broker/core/explain"
 )
@@ -39,8 +36,8 @@ func explainCommand() *cobra.Command {
 			if o.Dir = cmp.Or(o.Dir, c.Archive.Dir); o.Dir == "" {
 				return cli.UsageError(errors.New("archive.dir is not set: name the archive with --from"))
 			}
-			o.Limits = slices.Collect(maps.Values(process.LimitsOf(&c)))
-			o.Sharings = slices.Collect(maps.Values(process.SharingsOf(&c)))
+			o.Limits = c.LimitList()
+			o.Sharings = c.SharingList()
 		}
 		r, err := explain.Jobs(cmd.Context(), o)
 		switch {

@@ -74,7 +74,7 @@ func (f *textFlag) Set(s string) error { f.text = s; return nil }
 func (f *textFlag) Type() string       { return f.kind }
 
 // loadSettings reads the settings of a command.
-func loadSettings(sources config.Sources) (config.Config, error) {
+func loadSettings(sources config.Sources) (process.Settings, error) {
 	c, err := process.ReadSettings(sources)
 	if err != nil {
 		return c, cli.Failed(fmt.Errorf("invalid settings:\n%w", err))
@@ -97,7 +97,7 @@ func checkConfigCommand() *cobra.Command {
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		for _, s := range config.Settings(&c) {
+		for _, s := range config.Settings(&c.Config) {
 			value := s.String()
 			if c.IsSecret(s.Path) && value != "" {
 				value = "(set)"

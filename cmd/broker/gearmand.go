@@ -16,7 +16,11 @@ func gearmandCommand(args []string, stdout, stderr io.Writer) int {
 
 // serveGearmand runs the broker with gearmand's signals.
 func serveGearmand(l gearmand.Launch) error {
-	p := newProcess(&l.Config, l.Log, process.Launch{
+	c, err := process.NewSettings(&l.Config)
+	if err != nil {
+		return err
+	}
+	p := newProcess(&c, l.Log, process.Launch{
 		Daemon: gearmand.IsDaemon(), Verbosity: l.Verbosity, ClientCertOptional: true, GearmanHTTP: l.HTTPAddress,
 		OnBound: l.OnBound, OnReady: l.OnReady,
 	})

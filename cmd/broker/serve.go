@@ -40,11 +40,11 @@ func serveCommand() *cobra.Command {
 }
 
 // serve runs a broker. On SIGHUP it reads the settings from sources again.
-func serve(c *config.Config, sources func() config.Sources, sockets process.Activated) error {
+func serve(c *process.Settings, sources func() config.Sources, sockets process.Activated) error {
 	p := newProcess(c, process.NewLogger(c.Log, os.Stderr),
 		process.Launch{
 			Sockets: sockets,
-			Reread:  func() (config.Config, error) { return process.ReadSettings(sources()) },
+			Reread:  func() (process.Settings, error) { return process.ReadSettings(sources()) },
 		})
 	p.WatchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.RequestShutdown(process.Shutdown{}) },
@@ -57,7 +57,7 @@ func serve(c *config.Config, sources func() config.Sources, sockets process.Acti
 }
 
 // newProcess makes the process of a broker of this build.
-func newProcess(c *config.Config, log zerolog.Logger, l process.Launch) *process.Process {
+func newProcess(c *process.Settings, log zerolog.Logger, l process.Launch) *process.Process {
 	l.Version, l.Clock = buildVersion(), processClock()
 	return process.New(c, log, l)
 }

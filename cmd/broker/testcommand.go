@@ -58,7 +58,7 @@ func testCommand() *cobra.Command {
 }
 
 // runTest serves until a signal ends it.
-func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Rates) error {
+func runTest(cmd *cobra.Command, c *process.Settings, seed uint64, rates hostile.Rates) error {
 	out := cmd.OutOrStdout()
 	p := newProcess(c, process.NewLogger(c.Log, os.Stderr), process.Launch{
 		Faults: &hostile.Options{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"broker/cmd/broker/process"
 	"broker/config"
 )
 
@@ -23,7 +24,7 @@ func addressFlags(cmd *cobra.Command, names []string) {
 
 // throwAwaySettings are the settings of such a command: fixed settings, flags, and free ports. It reads no file and no
 // environment.
-func throwAwaySettings(cmd *cobra.Command, fixed map[string]string) (config.Config, error) {
+func throwAwaySettings(cmd *cobra.Command, fixed map[string]string) (process.Settings, error) {
 	sources := config.Sources{Flags: fixed}
 	for _, f := range flagSettings {
 		if given := cmd.Flags().Lookup(f.flag); given != nil && given.Changed {

@@ -10,7 +10,7 @@ import (
 
 // announce logs where clients are served and how access is restricted.
 func (p *Process) announce() {
-	c := &p.config
+	c := &p.config.Config
 	for _, f := range c.WireProtocols() {
 		p.announceFrontend(f.Name, *f.Protocol, f.HasPassword())
 	}

@@ -82,7 +82,7 @@ func (p *parts) beanstalk() frontends.Frontend {
 
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (t *term) buildFrontends() frontendSet {
-	c := &t.config
+	c := &t.config.Config
 	t.routes = make(routes)
 	of := parts{
 		Process: t.Process, config: c, broker: t.broker, audit: t.auditChange, handles: t.handleFormat(),

@@ -52,7 +52,7 @@ func (p *Process) listenHTTP() error {
 
 // serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed.
 func (p *Process) serveHTTP() {
-	p.loadPrincipals()
+	p.access.Load(p.config.principals)
 	cluster := p.cluster.hooks()
 	p.api = httpapi.New(httpapi.Options{
 		Version: p.Version, Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTP.Password,
@@ -147,7 +147,7 @@ func (p *Process) settingsInForce() []service.Setting {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	var rows []service.Setting
-	for _, s := range config.Settings(&p.config) {
+	for _, s := range config.Settings(&p.config.Config) {
 		row := service.Setting{Name: s.Path, Value: s.String(), Source: p.config.Source(s.Path)}
 		if p.config.IsSecret(s.Path) && row.Value != "" {
 			row.Value = hidden

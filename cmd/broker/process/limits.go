@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -11,8 +10,8 @@ import (
 	"broker/core"
 )
 
-// LimitsOf are the limits in the settings.
-func LimitsOf(c *config.Config) map[core.LimitID]core.Limit {
+// limitsOf are the limits in the settings.
+func limitsOf(c *config.Config) map[core.LimitID]core.Limit {
 	all := make(map[core.LimitID]core.Limit)
 	add := func(queue string, scope core.LimitScope, of string, t config.Throttle) {
 		if of == config.Each {
@@ -40,8 +39,8 @@ func LimitsOf(c *config.Config) map[core.LimitID]core.Limit {
 	return all
 }
 
-// SharingsOf are the sharings in the settings, by queue.
-func SharingsOf(c *config.Config) map[string]core.Sharing {
+// sharingsOf are the sharings in the settings, by queue.
+func sharingsOf(c *config.Config) map[string]core.Sharing {
 	all := make(map[string]core.Sharing)
 	for _, s := range c.Sharings {
 		to := core.Sharing{
@@ -62,7 +61,7 @@ func SharingsOf(c *config.Config) map[string]core.Sharing {
 }
 
 // applyLimits sets the limits and sharings that have changed.
-func (t *term) applyLimits(old, fresh *config.Config) {
+func (t *term) applyLimits(old, fresh *Settings) {
 	set := func(queue, done string, op core.Op) {
 		if r := core.DoOnce(t.engine, core.Internal, op)[0]; r.Err != nil {
 			t.log.Error().Err(r.Err).Str("queue", queue).Msg("limit refused")
@@ -70,31 +69,24 @@ func (t *term) applyLimits(old, fresh *config.Config) {
 		}
 		t.log.Info().Str("queue", queue).Msg(done)
 	}
-	before, after := LimitsOf(old), LimitsOf(fresh)
-	for _, id := range keysOf(before, after, core.LimitID.Compare) {
-		l, wanted := after[id]
-		switch had, known := before[id]; {
-		case !wanted:
-			set(id.Queue, "limit removed", &core.RemoveLimit{ID: id, FromConfig: true})
-		case !known || had.Throttle != l.Throttle:
+	reconcile(old.limits, fresh.limits, core.LimitID.Compare, func(id core.LimitID, l core.Limit, wanted bool) {
+		if wanted {
 			set(id.Queue, "limit set", &core.PutLimit{Limit: l})
+		} else {
+			set(id.Queue, "limit removed", &core.RemoveLimit{ID: id, FromConfig: true})
 		}
-	}
-	was, is := SharingsOf(old), SharingsOf(fresh)
-	for _, queue := range keysOf(was, is, cmp.Compare[string]) {
-		s, wanted := is[queue]
-		switch had, known := was[queue]; {
-		case !wanted:
-			set(queue, "sharing removed", &core.ShareQueue{Sharing: core.Sharing{Queue: queue, FromConfig: true}})
-		case !known || !reflect.DeepEqual(had, s):
+	})
+	reconcile(old.sharings, fresh.sharings, cmp.Compare[string], func(queue string, s core.Sharing, wanted bool) {
+		if wanted {
 			set(queue, "sharing set", &core.ShareQueue{Sharing: s})
+		} else {
+			set(queue, "sharing removed", &core.ShareQueue{Sharing: core.Sharing{Queue: queue, FromConfig: true}})
 		}
-	}
+	})
 }
 
-// keysOf returns the keys of both maps, in order.
-func keysOf[K comparable, V any](a, b map[K]V, compare func(K, K) int) []K {
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.SortFunc(keys, compare)
-	return slices.Compact(keys)
-}
+// LimitList are the limits in the settings, in no order.
+func (s *Settings) LimitList() []core.Limit { return slices.Collect(maps.Values(s.limits)) }
+
+// SharingList are the sharings in the settings, in no order.
+func (s *Settings) SharingList() []core.Sharing { return slices.Collect(maps.Values(s.sharings)) }

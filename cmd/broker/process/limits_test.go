@@ -46,15 +46,15 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 		&core.PutLimit{Limit: core.Limit{
 			Selector: core.InQueue("other", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 9},
 		}})
-	first := &config.Config{
+	first := settingsOf(t, &config.Config{
 		Throttles: map[string]config.Throttle{"q": {Concurrency: 2, Rate: 0.5, Burst: 3}},
 		QueueLimits: []config.QueueLimit{
 			{Queue: "q", Type: config.Each, Throttle: config.Throttle{Concurrency: 1}},
 			{Queue: "q", Key: "acme", Throttle: config.Throttle{Concurrency: 5}},
 		},
 		Sharings: []config.Sharing{{Queue: "q", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 2}}},
-	}
-	p.applyLimits(&config.Config{}, first)
+	})
+	p.applyLimits(&Settings{}, first)
 	want("other/0/ 9 0 0 false", "q/0/ 2 0.5 3 true", "q/1/ 1 0 0 true", "q/2/acme 5 0 0 true",
 		"q {1 tenant} true map[acme:2] true")
 	log.Reset()
@@ -62,9 +62,9 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 	if log.Len() != 0 {
 		t.Errorf("nothing has changed, log: %s", log.String())
 	}
-	second := &config.Config{Throttles: map[string]config.Throttle{"q": {Concurrency: 3}}}
+	second := settingsOf(t, &config.Config{Throttles: map[string]config.Throttle{"q": {Concurrency: 3}}})
 	p.applyLimits(first, second)
 	want("other/0/ 9 0 0 false", "q/0/ 3 0 0 true")
-	p.applyLimits(second, &config.Config{})
+	p.applyLimits(second, &Settings{})
 	want("other/0/ 9 0 0 false")
 }

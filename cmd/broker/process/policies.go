@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 
 	"broker/config"
 	"broker/core"
@@ -17,9 +16,9 @@ type policyName struct {
 }
 
 // policiesOf returns the policies in the settings, and their errors.
-func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
+func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []config.Problem) {
 	all := make(map[policyName]core.JobPolicy)
-	var problems []error
+	var problems []config.Problem
 	for scope, list := range [...]struct {
 		name string
 		rows []config.Policy
@@ -45,25 +44,22 @@ func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
 }
 
 // applyPolicies sets the policies that have changed.
-func (t *term) applyPolicies(old, fresh *config.Config) {
-	before, _ := policiesOf(old)
-	after, _ := policiesOf(fresh) // ReadSettings has checked them
-	for _, name := range keysOf(before, after, policyName.compare) {
-		set, wanted := after[name]
-		if had, known := before[name]; known == wanted && reflect.DeepEqual(had, set) {
-			continue
-		}
+func (t *term) applyPolicies(old, fresh *Settings) {
+	reconcile(old.policies, fresh.policies, policyName.compare, func(n policyName, set core.JobPolicy, wanted bool) {
 		op := &core.PutPolicy{
-			Scope: name.scope, Name: name.name, Set: set, Remove: core.AllPolicyFields, FromConfig: true,
+			Scope: n.scope, Name: n.name, Set: set, Remove: core.AllPolicyFields, FromConfig: true,
 		}
 		if r := core.DoOnce(t.engine, core.Internal, op)[0]; r.Err != nil {
-			t.log.Error().Err(r.Err).Str("of", name.name).Msg("policy refused")
-			continue
+			t.log.Error().Err(r.Err).Str("of", n.name).Msg("policy refused")
+			return
 		}
-		done := map[bool]string{true: "policy set", false: "policy removed"}[wanted]
-		t.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[name.scope],
-			name.name).Msg(done)
-	}
+		line := t.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[n.scope], n.name)
+		if wanted {
+			line.Msg("policy set")
+		} else {
+			line.Msg("policy removed")
+		}
+	})
 }
 
 func (n policyName) compare(to policyName) int {

@@ -3,8 +3,6 @@ package process
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,20 +41,22 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	}
 	core.DoOnce(e, core.Internal,
 		&core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyLeaseFor, LeaseFor: 1e9}})
-	first := &config.Config{
+	first := settingsOf(t, &config.Config{
 		QueuePolicies: []config.Policy{{
 			Name: "q", Members: []byte(`{"max_fails": 5, "on_exhausted": {"move": "dead"}}`),
 		}},
 		TypePolicies: []config.Policy{{Name: "T", Members: []byte(`{"lease_for_s": 60}`)}},
-	}
-	p.applyPolicies(&config.Config{}, first)
+	})
+	p.applyPolicies(&Settings{}, first)
 	want(`0/q has 10: fails 5, lease 0s, to "dead", true`, `1/T has 16: fails 0, lease 1m0s, to "", true`)
 	log.Reset()
 	p.applyPolicies(first, first)
 	if log.Len() != 0 {
 		t.Errorf("nothing has changed, log: %s", log.String())
 	}
-	second := &config.Config{QueuePolicies: []config.Policy{{Name: "q", Members: []byte(`{"max_fails": 6}`)}}}
+	second := settingsOf(t, &config.Config{
+		QueuePolicies: []config.Policy{{Name: "q", Members: []byte(`{"max_fails": 6}`)}},
+	})
 	p.applyPolicies(first, second)
 	want(`0/q has 2: fails 6, lease 0s, to "", true`)
 	if r := core.DoOnce(e, core.Internal, &core.PutPolicy{
@@ -64,24 +64,6 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	})[0]; r.Kind != core.Failed {
 		t.Errorf("a policy of the file was changed at run time: %+v", r)
 	}
-	p.applyPolicies(second, &config.Config{})
+	p.applyPolicies(second, &Settings{})
 	want()
-}
-
-func TestPoliciesOfTheFileAreChecked(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"[[queue_policy]]\nqueue = \"q\"\ncolour = 1":                     "queue_policy[0].colour: a policy has no member colour",
-		"[[queue_policy]]\nqueue = \"q\"\nmax_fails = -1":                 "queue_policy[0].max_fails: max_fails must be a whole number",
-		"[[queue_policy]]\nqueue = \"q\"\non_exhausted = {move = \"q\"}":  "queue_policy[0].on_exhausted: on_exhausted.move must name another queue",
-		"[[type_policy]]\ntype = \"T\"\nbackoff = {kind = \"fibonacci\"}": "type_policy[0].backoff: backoff must be",
-	} {
-		file := filepath.Join(t.TempDir(), "broker.toml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadSettings(config.Sources{File: file}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
-	}
 }

@@ -41,10 +41,10 @@ type Process struct {
 
 // Launch holds the parameters from a command line. The zero values are for serve without systemd.
 type Launch struct {
-	Version string                        // of this build
-	Clock   clock.Monotonic               // nil: the system's
-	Sockets Activated                     // listening sockets that systemd passed
-	Reread  func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
+	Version string                   // of this build
+	Clock   clock.Monotonic          // nil: the system's
+	Sockets Activated                // listening sockets that systemd passed
+	Reread  func() (Settings, error) // reads the settings again; nil: all of them come from the command line
 
 	Daemon             bool             // a process in the background, whose id systemd does not know
 	RefuseOnly         bool             // draining refuses new jobs but still hands out existing jobs
@@ -62,7 +62,7 @@ type settings struct {
 	serving      bool       // reloads are allowed
 	requested    bool       // a reload was requested too early
 	revision     int        // counts the reloads
-	config       config.Config
+	config       Settings
 	certificates []*certificates
 	term         *term     // nil: the store is not open, or another node of the cluster leads
 	sessions     *sessions // nil: this node is not linked to a leader
@@ -80,7 +80,7 @@ type ports struct {
 }
 
 // New makes a process that has not bound a port yet.
-func New(c *config.Config, log zerolog.Logger, l Launch) *Process {
+func New(c *Settings, log zerolog.Logger, l Launch) *Process {
 	return &Process{
 		Launch: l, settings: settings{config: *c, access: &access.Control{}}, log: log,
 		shutdowns: make(chan Shutdown, 1), drainRequests: make(chan bool, 4),

@@ -37,7 +37,7 @@ func (t *term) setPush() {
 		}
 	}
 	if err := t.pusher.Set(targets); err != nil {
-		panic(err) // the settings are validated
+		t.log.Error().Err(err).Msg("push targets refused, keeping the old ones")
 	}
 }
 

@@ -1,19 +1,16 @@
 package process
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
-	"broker/access"
 	"broker/config"
 	"broker/core"
-	"broker/frontends/faktory"
 )
 
 // allowReloads allows reloads, and reports whether one was requested too early.
@@ -57,7 +54,7 @@ func (p *Process) Reload() error {
 }
 
 // readAgain reads the settings that a reload applies.
-func (p *Process) readAgain() (config.Config, error) {
+func (p *Process) readAgain() (Settings, error) {
 	if p.Reread == nil {
 		return p.config, nil
 	}
@@ -79,9 +76,9 @@ func (e *restartError) Error() string {
 // password replaces principals, or a new address comes with new principals. It also refuses to remove the last
 // principal, because then every client may do everything. A file that is read while it is being written may look like
 // that.
-func (p *Process) checkReloadable(fresh *config.Config) error {
+func (p *Process) checkReloadable(fresh *Settings) error {
 	var later []string
-	for _, s := range fresh.Changed(&p.config) {
+	for _, s := range fresh.Changed(&p.config.Config) {
 		if !p.reloadable(s.Path, fresh) {
 			later = append(later, s.Path)
 		}
@@ -93,30 +90,6 @@ func (p *Process) checkReloadable(fresh *config.Config) error {
 		return nil
 	}
 	return &restartError{later}
-}
-
-// ReadSettings reads all sources and checks what package config cannot check.
-func ReadSettings(sources config.Sources) (config.Config, error) {
-	c, err := config.Load(sources)
-	if err != nil {
-		return c, err
-	}
-	var errs []error
-	for i, principal := range c.Principals {
-		if access.IsReserved(principal.Name) {
-			errs = append(errs, config.Problem{
-				Setting: fmt.Sprintf("principal[%d].name", i),
-				Text:    strconv.Quote(principal.Name) + " is the name of clients without a principal",
-			})
-		}
-	}
-	for i, entry := range c.Crons {
-		if err := faktory.CheckUnit(entry.Unit); err != nil {
-			errs = append(errs, config.Problem{Setting: fmt.Sprintf("cron[%d].job", i), Text: err.Error()})
-		}
-	}
-	_, wrong := policiesOf(&c)
-	return c, errors.Join(append(errs, wrong...)...)
 }
 
 // logProblems writes a line for each problem.
@@ -137,12 +110,12 @@ func (p *Process) logProblems(err error) {
 }
 
 // apply applies the changed settings, which checkReloadable has passed.
-func (p *Process) apply(fresh *config.Config) {
-	for _, s := range fresh.Changed(&p.config) {
-		s.CopyTo(&p.config)
+func (p *Process) apply(fresh *Settings) {
+	for _, s := range fresh.Changed(&p.config.Config) {
+		s.CopyTo(&p.config.Config)
 		p.log.Info().Str("setting", s.Path).Msg("setting changed")
 	}
-	p.config.TakeSources(fresh)
+	p.config.TakeSources(&fresh.Config)
 	setLogLevel(p.config.Log.Level)
 	p.applyPrincipals(fresh)
 	takeTables(&p.config, fresh)
@@ -155,19 +128,12 @@ func (p *Process) apply(fresh *config.Config) {
 	}
 }
 
-// takeTables copies the settings that can always change: the lists and tables.
-func takeTables(to, from *config.Config) {
-	to.Routes, to.KeepDone, to.Crons, to.Pushes = from.Routes, from.KeepDone, from.Crons, from.Pushes
-	to.Throttles, to.QueueLimits, to.Sharings = from.Throttles, from.QueueLimits, from.Sharings
-	to.QueuePolicies, to.TypePolicies = from.QueuePolicies, from.TypePolicies
-}
-
 // apply applies the settings that differ from the settings of the term.
-func (t *term) apply(fresh *config.Config) {
+func (t *term) apply(fresh *Settings) {
 	old := t.config
 	takeTables(&t.config, fresh)
 	if !reflect.DeepEqual(old.Routes, fresh.Routes) {
-		t.routes.load(fresh)
+		t.routes.load(&fresh.Config)
 		t.routeEpoch.Add(1)
 		t.log.Info().Int("routes", len(fresh.Routes)).Msg("routes changed")
 	}
@@ -184,27 +150,27 @@ func (t *term) apply(fresh *config.Config) {
 	}
 }
 
-func (p *Process) applyPrincipals(fresh *config.Config) {
+func (p *Process) applyPrincipals(fresh *Settings) {
 	if reflect.DeepEqual(p.config.Principals, fresh.Principals) {
 		return
 	}
-	p.config.Principals = fresh.Principals
-	p.loadPrincipals()
+	p.config.Principals, p.config.principals = fresh.Principals, fresh.principals
+	p.access.Load(fresh.principals)
 	p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
 }
 
 // reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port, and a port
 // cannot stop asking for client certificates.
-func (p *Process) reloadable(path string, fresh *config.Config) bool {
+func (p *Process) reloadable(path string, fresh *Settings) bool {
 	if path == "log.level" {
 		return p.Reread != nil
 	}
 	section, name, _ := strings.Cut(path, ".")
-	if !strings.HasPrefix(name, "tls_") || name == "tls_client_ca" && certificateOf(fresh, section).TLSClientCA == "" {
+	if !strings.HasPrefix(name, "tls_") || name == "tls_client_ca" && certificateOf(&fresh.Config, section).TLSClientCA == "" {
 		return false
 	}
 	return slices.ContainsFunc(p.certificates, func(c *certificates) bool {
-		return c.name == section && certificateOf(fresh, section).TLSCert != ""
+		return c.name == section && certificateOf(&fresh.Config, section).TLSCert != ""
 	})
 }
 
@@ -221,7 +187,7 @@ func certificateOf(c *config.Config, name string) config.Protocol {
 // reloadCertificates reads the certificate files again.
 func (p *Process) reloadCertificates() {
 	for _, c := range p.certificates {
-		c.source = certificateOf(&p.config, c.name)
+		c.source = certificateOf(&p.config.Config, c.name)
 		if err := c.reload(); err != nil {
 			p.log.Error().Err(err).Msg("failed to reload certificate, keeping the old one")
 		}
@@ -231,21 +197,17 @@ func (p *Process) reloadCertificates() {
 // applyKeepDone sets how long queues keep finished jobs. It always sets the entry for all other queues, because that
 // entry removes the jobs of queues that no longer keep any.
 func (t *term) applyKeepDone(old, fresh map[string]config.KeepDone) {
-	op := func(queue string, k config.KeepDone) core.Op {
-		return &core.KeepDone{Queue: queue, Retention: core.Retention{For: k.For, Count: k.Count}}
-	}
 	var ops []core.Op
-	for _, queue := range slices.Sorted(maps.Keys(old)) {
-		if _, wanted := fresh[queue]; !wanted && queue != config.AllQueues {
-			ops = append(ops, op(queue, config.KeepDone{}))
-		}
+	set := func(queue string, k config.KeepDone) {
+		ops = append(ops, &core.KeepDone{Queue: queue, Retention: core.Retention{For: k.For, Count: k.Count}})
 	}
-	for _, queue := range slices.Sorted(maps.Keys(fresh)) {
+	reconcile(old, fresh, cmp.Compare[string], func(queue string, k config.KeepDone, _ bool) {
 		if queue != config.AllQueues {
-			ops = append(ops, op(queue, fresh[queue]))
+			set(queue, k)
 		}
-	}
-	core.DoOnce(t.engine, core.Internal, append(ops, op("", fresh[config.AllQueues]))...)
+	})
+	set("", fresh[config.AllQueues])
+	core.DoOnce(t.engine, core.Internal, ops...)
 }
 
 // routeFunc rewrites a queue and a type.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	_ "time/tzdata" // schedules may name time zones that the host does not have
 
@@ -22,39 +23,41 @@ func (l *scheduleLoader) load(entries []config.Cron) {
 	client := l.broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	defer l.broker.Close(client)
 	ask := func(op core.Op) core.Reply { return l.broker.Do(client, []core.Op{op}, nil)[0] }
-	old := make(map[string]core.Schedule)
+	known, before := make(map[string]core.Schedule), make(map[string]core.Schedule)
 	if r := ask(&core.ListSchedules{}); r.Answer != nil {
 		for _, s := range r.Schedules {
-			old[s.Name] = s
+			if known[s.Name] = s; s.FromConfig {
+				before[s.Name] = s
+			}
 		}
 	}
-	added, changed := 0, 0
-	twins := make(map[string]int)
+	after, twins := make(map[string]core.Schedule), make(map[string]int)
 	for i := range entries {
-		c := &entries[i]
-		s, err := l.schedule(c, twins)
+		s, err := l.schedule(&entries[i], twins)
 		if err != nil {
 			l.log.Error().Err(err).Str("name", s.Name).Msg("cron entry refused") // its route may have changed
 			continue
 		}
-		before, known := old[s.Name]
-		r := ask(&core.PutSchedule{Schedule: s})
-		switch {
+		after[s.Name] = s
+	}
+	added, changed, removed := 0, 0, 0
+	reconcile(before, after, cmp.Compare[string], func(name string, s core.Schedule, wanted bool) {
+		if !wanted {
+			if ask(&core.RemoveSchedule{Name: name, FromConfig: true}).Kind == core.Accepted {
+				removed++
+			}
+			return
+		}
+		had, isKnown := known[name]
+		switch r := ask(&core.PutSchedule{Schedule: s}); {
 		case r.Kind == core.Failed:
-			l.log.Error().Err(r.Err).Str("name", s.Name).Msg("cron entry refused")
-		case !known:
+			l.log.Error().Err(r.Err).Str("name", name).Msg("cron entry refused")
+		case !isKnown:
 			added++
-		case before.Revision != r.Schedules[0].Revision:
+		case had.Revision != r.Schedules[0].Revision: // the core compares what belongs to the settings
 			changed++
 		}
-		delete(old, s.Name)
-	}
-	removed := 0
-	for name, s := range old {
-		if s.FromConfig && ask(&core.RemoveSchedule{Name: name, FromConfig: true}).Kind == core.Accepted {
-			removed++
-		}
-	}
+	})
 	if added+changed+removed > 0 {
 		l.log.Info().Int("added", added).Int("changed", changed).Int("removed", removed).Msg("cron entries changed")
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"broker/access"
-	"broker/config"
 	"broker/core"
 	"broker/core/remote"
 	"broker/core/replica"
@@ -30,8 +29,8 @@ var atFollower = []string{"workq", "gearman", "beanstalk"}
 type sessions struct {
 	*Process
 
-	config     config.Config // the process's settings that apply
-	leader     string        // id of the node
+	config     Settings // the process's settings that apply
+	leader     string   // id of the node
 	broker     *remote.Broker
 	server     *eventloop.Server
 	routes     routes
@@ -169,11 +168,11 @@ func (k *clusterNode) newSessions(b *remote.Broker, leader string) (*sessions, e
 	defer k.reloads.Unlock()
 	s.config, s.routes = k.config, make(routes)
 	of := parts{
-		Process: k.Process, config: &s.config, broker: b, handles: core.NewHandleFormat(note.Handles),
+		Process: k.Process, config: &s.config.Config, broker: b, handles: core.NewHandleFormat(note.Handles),
 		audit: s.audit, routes: s.routes, routeEpoch: s.routeEpoch.Load,
 	}
 	err := s.server.Serve(eventloop.Options{
-		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config),
+		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config.Config),
 		Frontends: map[string]frontends.Frontend{
 			"workq": of.workq(), "gearman": of.gearman(), "beanstalk": of.beanstalk(),
 		},
@@ -240,11 +239,11 @@ func (s *sessions) audit(c access.Change) {
 func (s *sessions) connections() map[string]service.Connections { return s.connectionsOf(s.server) }
 
 // apply applies the settings that differ.
-func (s *sessions) apply(fresh *config.Config) {
+func (s *sessions) apply(fresh *Settings) {
 	same := reflect.DeepEqual(s.config.Routes, fresh.Routes)
 	if takeTables(&s.config, fresh); same {
 		return
 	}
-	s.routes.load(fresh)
+	s.routes.load(&fresh.Config)
 	s.routeEpoch.Add(1)
 }

@@ -4,14 +4,14 @@ import (
 	"reflect"
 	"testing"
 
-	"broker/config"
+	"broker/core"
 )
 
 // A node that follows takes every table too, because it serves with these settings once it leads.
 func TestReloadTakesEveryTable(t *testing.T) {
 	t.Parallel()
-	var before, fresh config.Config
-	from := reflect.ValueOf(&fresh).Elem()
+	var before, fresh Settings
+	from := reflect.ValueOf(&fresh.Config).Elem()
 	var names []string
 	for i := range from.NumField() {
 		switch field := from.Field(i); {
@@ -27,9 +27,14 @@ func TestReloadTakesEveryTable(t *testing.T) {
 	if len(names) < 9 {
 		t.Fatalf("the settings have the tables %v only", names)
 	}
+	fresh.policies, fresh.limits = map[policyName]core.JobPolicy{}, map[core.LimitID]core.Limit{}
+	fresh.sharings = map[string]core.Sharing{}
 	takeTables(&before, &fresh)
+	if before.policies == nil || before.limits == nil || before.sharings == nil {
+		t.Error("what was read from the tables is not taken")
+	}
 	for _, name := range names {
-		if reflect.ValueOf(before).FieldByName(name).IsNil() {
+		if reflect.ValueOf(before.Config).FieldByName(name).IsNil() {
 			t.Errorf("%s is not taken", name)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 type term struct {
 	*Process
 
-	config     config.Config     // the process's settings that apply in this term
+	config     Settings          // the process's settings that apply in this term
 	revision   int               // of these settings
 	server     *eventloop.Server // alone, the process's
 	links      *remote.Server    // for the clients of nodes that follow; nil: this is no node of a cluster
@@ -97,8 +97,8 @@ func (t *term) serveClients() error {
 		t.hostile = hostile.New(t.engine, *t.Faults)
 		t.broker = t.hostile
 	}
-	t.applyLimits(&config.Config{}, &t.config)
-	t.applyPolicies(&config.Config{}, &t.config)
+	t.applyLimits(&Settings{}, &t.config)
+	t.applyPolicies(&Settings{}, &t.config)
 	t.applyKeepDone(nil, t.config.KeepDone)
 	t.frontends = t.buildFrontends()
 	if err := t.serveSQS(); err != nil {
@@ -116,7 +116,7 @@ func (t *term) serveClients() error {
 	if n := t.config.EventLoops; n > 0 {
 		loops = n
 	}
-	maxConns := maxConnections(&t.config)
+	maxConns := maxConnections(&t.config.Config)
 	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
 	if n := maxConns["faktory"]; n > 0 {
 		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never
