@@ -9,6 +9,7 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/frontends"
 )
 
 // batchIDs makes batch ids from batch numbers and reads them. Clients keep ids, so these forms never change:
@@ -19,6 +20,8 @@ import (
 // The prefix is random, so that an id from another store never names a batch of this one. It is stored with the first
 // batch of a store.
 type batchIDs struct {
+	reload func() // calls load, at a node that follows: the leader may have stored a prefix; nil: it is known
+
 	mu     sync.RWMutex // guards the fields below; held while the broker stores the first prefix
 	prefix string
 	first  uint64 // the first batch with a prefix; zero: none yet
@@ -43,20 +46,35 @@ func (ids *batchIDs) load(b *access.Guard) {
 	var stored storedBIDs
 	for _, r := range core.DoOnce(b.Unguarded(), core.Internal, &core.ReadMeta{Name: bidsMeta}) {
 		if json.Unmarshal(r.Data, &stored) == nil { // nothing is stored before the first batch
+			ids.mu.Lock()
 			ids.prefix, ids.first = stored.Prefix, stored.First
+			ids.mu.Unlock()
 		}
 	}
 }
 
+// known returns the prefix and the first batch with it; zero: none yet.
+func (ids *batchIDs) known() (prefix string, first uint64) {
+	ids.mu.RLock()
+	prefix, first = ids.prefix, ids.first
+	ids.mu.RUnlock()
+	if first == 0 && ids.reload != nil {
+		ids.reload()
+		ids.mu.RLock()
+		defer ids.mu.RUnlock()
+		return ids.prefix, ids.first
+	}
+	return prefix, first
+}
+
 // format returns the id of a batch.
 func (ids *batchIDs) format(number uint64) string {
-	ids.mu.RLock()
-	defer ids.mu.RUnlock()
+	prefix, first := ids.known()
 	digits := strconv.FormatUint(number, 36)
-	if ids.first == 0 || number < ids.first {
+	if first == 0 || number < first {
 		return bidStart + strings.Repeat("0", bidDigits-len(digits)) + digits
 	}
-	return bidStart + ids.prefix + "-" + digits
+	return bidStart + prefix + "-" + digits
 }
 
 // parse is the inverse of format.
@@ -76,11 +94,16 @@ func (f *Frontend) ParseBatchName(bid string) (number uint64, ok bool) { return 
 // the prefix. Other batches wait until that is done.
 func (f *Frontend) OpenBatch(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply {
 	ids := &f.bids
-	ids.mu.RLock()
-	hasPrefix := ids.first != 0
-	ids.mu.RUnlock()
-	if hasPrefix {
+	if _, first := ids.known(); first != 0 {
 		return do(op)
+	}
+	if f.opts.Leader != nil {
+		opened := do(op)
+		if opened.Kind != core.Failed {
+			f.ask(&question{Do: askPrefix, Batch: opened.Seq})
+			opened.Commit = max(opened.Commit, do(&core.LastCommit{Tag: op.Tag}).Commit)
+		}
+		return opened
 	}
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
@@ -88,13 +111,32 @@ func (f *Frontend) OpenBatch(op *core.OpenBatch, do func(core.Op) core.Reply) co
 	if opened.Kind == core.Failed || ids.first != 0 {
 		return opened
 	}
-	prefix := strings.ToLower(rand.Text())[:16]
-	value, _ := json.Marshal(storedBIDs{Prefix: prefix, First: opened.Seq}) // always has a JSON form
-	stored := do(&core.WriteMeta{Tag: op.Tag, Entries: []core.MetaEntry{{Name: bidsMeta, Value: value}}})
+	stored := ids.beginLocked(opened.Seq, op.Tag, do)
 	if stored.Kind == core.Failed {
 		return stored
 	}
-	ids.prefix, ids.first = prefix, opened.Seq
 	opened.Commit = max(opened.Commit, stored.Commit)
 	return opened
+}
+
+// begin stores a prefix for the batches from a number on, which a node that follows has opened, unless there is one.
+func (ids *batchIDs) begin(b *access.Guard, first uint64) {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	if ids.first == 0 {
+		ids.beginLocked(first, 1, func(op core.Op) core.Reply {
+			return core.DoOnce(b.Unguarded(), core.Internal, op)[0]
+		})
+	}
+}
+
+// beginLocked stores a prefix by calling do.
+func (ids *batchIDs) beginLocked(first, tag uint64, do func(core.Op) core.Reply) core.Reply {
+	prefix := strings.ToLower(rand.Text())[:16]
+	value := frontends.ToJSON(storedBIDs{Prefix: prefix, First: first})
+	stored := do(&core.WriteMeta{Tag: tag, Entries: []core.MetaEntry{{Name: bidsMeta, Value: value}}})
+	if stored.Kind != core.Failed {
+		ids.prefix, ids.first = prefix, first
+	}
+	return stored
 }

@@ -148,7 +148,7 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
 		return
 	}
-	state, err := s.front.workers.beat(s, beat, s.Principal(), s.front.broker.Now())
+	state, err := s.recordBeat(beat)
 	switch {
 	case errors.Is(err, core.ErrForbidden):
 		s.front.broker.CountRefusal()

@@ -46,6 +46,9 @@ type Options struct {
 	// Audit receives the changes that operators make. It is called on an event loop and must not block. May be nil.
 	Audit access.Audit
 
+	// Leader is the front-end of the leader, for that of a node that follows; nil: this one decides for all.
+	Leader frontends.Leader
+
 	// Route renames the queue and type of a job at submission. A renamed queue gets no Namespace. nil: no renaming.
 	Route func(queue, jobtype string) (string, string)
 }
@@ -62,6 +65,7 @@ type Frontend struct {
 	stopping    atomic.Bool
 
 	workers  registry
+	remotes  remotes
 	logins   loginQueues
 	detached detachedTasks
 	bids     batchIDs
@@ -76,6 +80,9 @@ func New(b *access.Guard, o Options) *Frontend {
 	f.workers.byID = make(map[string]*worker)
 	f.logins.prompt.run = f.runPrompt
 	f.logins.throttled.run, f.logins.throttled.limit = f.runThrottled, maxThrottled
+	if o.Leader != nil {
+		f.bids.reload = func() { f.bids.load(b) }
+	}
 	f.bids.load(b)
 	return f
 }
@@ -112,7 +119,11 @@ func (f *Frontend) Overflow() []byte {
 
 // Tick implements frontends.Frontend.
 func (f *Frontend) Tick(now core.Instant) {
-	f.workers.reap(now)
+	if f.opts.Leader == nil {
+		f.workers.reap(now)
+	} else if n := f.commands.Swap(0); n > 0 {
+		f.ask(&question{Do: askCounts, Commands: n})
+	}
 	f.runDetached()
 }
 

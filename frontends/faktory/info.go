@@ -114,7 +114,8 @@ func (t *report) finish(counted *core.Stats) []byte {
 	b = appendIntegerMember(b, "scheduled", size.scheduled)
 	b = appendIntegerMember(b, "working", size.working)
 	b = append(b, '}')
-	b = t.front.appendTasks(b, size, &stats.Due)
+	of := t.front.counts()
+	b = appendTasks(b, size, &stats.Due, &of)
 	totals := stats.Totals // of all protocols
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
@@ -124,10 +125,10 @@ func (t *report) finish(counted *core.Stats) []byte {
 	b = append(appendName(b, "server"), '{')
 	b = appendTextMember(b, "description", description)
 	b = appendTextMember(b, "faktory_version", faktoryVersion)
-	b = appendIntegerMember(b, "uptime", int64(t.front.broker.Now().Sub(t.front.startedAt)/time.Second))
-	b = appendIntegerMember(b, "connections", t.front.connections.Load())
-	b = appendIntegerMember(b, "command_count", int64(t.front.commands.Load()))
-	b = appendIntegerMember(b, "used_memory_mb", memoryMB())
+	b = appendIntegerMember(b, "uptime", int64(t.front.broker.Now().Sub(of.StartedAt)/time.Second))
+	b = appendIntegerMember(b, "connections", of.Connections)
+	b = appendIntegerMember(b, "command_count", of.Commands)
+	b = appendIntegerMember(b, "used_memory_mb", of.MemoryMB)
 	return append(b, '}', '}')
 }
 
@@ -145,8 +146,7 @@ func (t *report) sets(stats *core.Stats) sets {
 
 // appendTasks writes the state of the periodic scans of the reference server. The broker needs no scans, so cycles and
 // wall_time_sec are 0.
-func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]uint64) []byte {
-	workers, reaped := f.workers.counts()
+func appendTasks(b []byte, size sets, due *[len(core.States) + 1]uint64, of *counts) []byte {
 	b = append(appendName(b, "tasks"), '{')
 	b = append(appendName(b, "Busy"), '{')
 	b = appendIntegerMember(b, "reaped", int64(due[core.Leased]))
@@ -167,8 +167,8 @@ func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]u
 		b = append(appendIntegerMember(b, "wall_time_sec", 0), '}')
 	}
 	b = append(appendName(b, "Workers"), '{')
-	b = appendIntegerMember(b, "reaped", reaped)
-	return append(appendIntegerMember(b, "size", workers), '}', '}')
+	b = appendIntegerMember(b, "reaped", of.Reaped)
+	return append(appendIntegerMember(b, "size", of.Workers), '}', '}')
 }
 
 // memoryMB is the resident memory of the process.

@@ -36,6 +36,7 @@ type session struct {
 	phase     phase
 	login     *login // the running password check; nil: none
 
+	number   uint64  // of its client, also once that is closed; the leader knows the connection by it
 	worker   *worker // nil: a producer
 	workerID string  // worker id of the leases
 
@@ -215,10 +216,7 @@ func (s *session) Closed() {
 	}
 	s.front.broker.Close(s.Client)
 	s.Client = 0
-	s.front.connections.Add(-1)
-	if s.worker != nil {
-		s.front.workers.leave(s, s.worker)
-	}
+	s.leave()
 }
 
 // HandleUnsent implements frontends.UnsentHandler.
@@ -251,18 +249,16 @@ func (s *session) admit(h hello, p *access.Principal) {
 	s.phase = serving
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
 	s.openClient(p)
-	if h.WID != "" {
-		s.worker, s.workerID = s.front.workers.join(s, h, s.Principal(),
-			s.front.broker.Now()), h.WID
-		if s.worker == nil {
-			s.refuseWorker()
-			return
-		}
-	} else {
-		s.workerID = "connection-" + strconv.FormatUint(uint64(s.Client), 10)
+	n, ok := s.enter(h)
+	if !ok {
+		s.refuseWorker()
+		return
+	}
+	if s.workerID = h.WID; s.workerID == "" {
+		s.workerID = "connection-" + strconv.FormatUint(s.number, 10)
 	}
 	s.ok(0)
-	if n, limit := s.front.connections.Add(1), s.front.opts.MaxConnections; limit > 0 && n > int64(limit) {
+	if limit := s.front.opts.MaxConnections; limit > 0 && n > int64(limit) {
 		s.refuse(fmt.Sprintf("too many connections: %d", n))
 		s.HangUp()
 	}
@@ -281,6 +277,7 @@ func (s *session) refuseWorker() {
 // nil: none.
 func (s *session) openClient(p *access.Principal) {
 	s.Client = frontends.OpenClient(s.front.broker, s.Conn, p)
+	s.number = uint64(s.Client)
 }
 
 // command serves one request.

@@ -25,6 +25,11 @@ func onStage(b *access.Guard, o Options) frontends.Frontend {
 	return New(b, o)
 }
 
+// follow is plain at a node that follows.
+func follow(b core.Broker, l frontends.Leader) frontends.Frontend {
+	return onStage(access.Unrestricted(b, core.Faktory), Options{Leader: l})
+}
+
 func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain) }
 
 // greet sends HELLO as a producer.
@@ -89,7 +94,7 @@ func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 // because they count as failures with a back-off.
 func suiteDialect(t *testing.T) frontendtest.Dialect {
 	return frontendtest.Dialect{
-		New: plain,
+		New: plain, Follow: follow,
 		Greet: func(c *frontendtest.Client) {
 			c.Want("+HI {\"v\":2}\r\n")
 			c.Send("HELLO {\"wid\":\"worker\",\"v\":2}\r\n")

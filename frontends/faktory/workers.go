@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"broker/access"
 	"broker/core"
 )
 
@@ -55,20 +54,30 @@ type worker struct {
 	state     atomic.Int32 // workerState; read by every FETCH of its connections
 
 	// Guarded by registry.mu.
-	owner  *access.Principal // principal of its connections; operators may use its id too
-	conns  map[*session]struct{}
+	owner  owner // of its connections; operators may use its id too
+	conns  map[workerConn]struct{}
 	beatAt core.Instant
 	rssKB  int64
 }
 
-// raise moves the worker forward to state, never back, and wakes its connections. registry.mu must be held.
+// workerConn is a connection of a worker.
+type workerConn interface {
+	raised(*worker) // its state has changed
+	abort()
+	address() string // empty: unknown
+}
+
+func (s *session) raised(*worker) { s.Conn.Wake() }
+func (s *session) abort()         { s.Conn.Abort() }
+
+// raise moves the worker forward to state, never back, and tells its connections. registry.mu must be held.
 func (w *worker) raise(state workerState) {
 	if w.state.Load() >= int32(state) {
 		return
 	}
 	w.state.Store(int32(state))
-	for s := range w.conns {
-		s.Conn.Wake()
+	for m := range w.conns {
+		m.raised(w)
 	}
 }
 
@@ -82,18 +91,16 @@ type registry struct {
 // mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose
 // any of them, so all connections of its owner may use its id. Operators may use the id of any worker. registry.mu must
 // be held.
-func (w *worker) mayBeUsedBy(p *access.Principal) bool {
-	return p == w.owner || p.Name() != "" && p.Name() == w.owner.Name() || p.MayAll(access.Operate)
-}
+func (w *worker) mayBeUsedBy(p owner) bool { return p.is(w.owner) || p.Operator }
 
 // join adds s, a connection of p, to the connections of the worker that h names. It returns nil if that worker belongs
 // to another principal.
-func (r *registry) join(s *session, h hello, p *access.Principal, now core.Instant) *worker {
+func (r *registry) join(s workerConn, h hello, p owner, now core.Instant) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byID[h.WID]
 	if w == nil {
-		w = &worker{hello: h, startedAt: now, owner: p, beatAt: now, conns: make(map[*session]struct{})}
+		w = &worker{hello: h, startedAt: now, owner: p, beatAt: now, conns: make(map[workerConn]struct{})}
 		r.byID[h.WID] = w
 	}
 	if !w.mayBeUsedBy(p) {
@@ -104,7 +111,7 @@ func (r *registry) join(s *session, h hello, p *access.Principal, now core.Insta
 }
 
 // leave removes a closed connection from its worker, and the worker with its last connection.
-func (r *registry) leave(s *session, w *worker) {
+func (r *registry) leave(s workerConn, w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(w.conns, s)
@@ -120,16 +127,16 @@ type heartbeat struct {
 	RSSKB        int64  `json:"rss_kb"`
 }
 
-// beat records a heartbeat that s, a connection of p, has sent, and returns the worker's state. The error is
-// core.ErrNotFound or core.ErrForbidden.
-func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.Instant) (workerState, error) {
+// beat records a heartbeat that a connection of p has sent, and returns the worker's state. own is the worker of the
+// connection; nil: none. The error is core.ErrNotFound or core.ErrForbidden.
+func (r *registry) beat(own *worker, b heartbeat, p owner, now core.Instant) (workerState, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byID[b.WID]
 	switch {
 	case w == nil:
 		return running, core.ErrNotFound
-	case w == s.worker:
+	case w == own:
 		if !w.mayBeUsedBy(p) { // the settings have been reloaded
 			w.owner = p
 		}
@@ -149,11 +156,33 @@ func (r *registry) reap(now core.Instant) {
 		if now.Sub(w.beatAt) < silentFor {
 			continue
 		}
-		for s := range w.conns {
-			s.Conn.Abort()
+		for m := range w.conns {
+			m.abort()
 		}
 		delete(r.byID, wid)
 		r.reaped++
+	}
+}
+
+// raise is worker.raise by id.
+func (r *registry) raise(wid string, state workerState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.byID[wid]; w != nil {
+		w.raise(state)
+	}
+}
+
+// abort ends the connection of this node with a number.
+func (r *registry) abort(number uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.byID {
+		for m := range w.conns {
+			if s := m.(*session); s.number == number {
+				s.abort()
+			}
+		}
 	}
 }
 
@@ -191,8 +220,8 @@ func (f *Frontend) Workers() []WorkerInfo {
 			RSSKB:  w.rssKB, Connections: len(w.conns),
 		}
 		for s := range w.conns {
-			if addr := s.Conn.RemoteAddr(); addr != nil && (row.RemoteAddr == "" || addr.String() < row.RemoteAddr) {
-				row.RemoteAddr = addr.String()
+			if addr := s.address(); addr != "" && (row.RemoteAddr == "" || addr < row.RemoteAddr) {
+				row.RemoteAddr = addr
 			}
 		}
 		out = append(out, row)

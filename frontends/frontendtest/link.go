@@ -51,14 +51,14 @@ func (l *linked) Left(n *remote.Node) {
 	}
 }
 
-// linkTo puts a link in front of a leader's broker. It ends with the test, or by hangUp.
-func linkTo(t testing.TB, leader Backend, clk *coretest.Clock, maker Maker) *linked {
+// linkTo puts a link in front of the leader's broker. It ends with the test, or by hangUp.
+func linkTo(t testing.TB, leader *Stage) *linked {
 	t.Helper()
-	l := &linked{leader: leader, front: maker(leader), heard: func([]byte) {}}
-	l.server = remote.NewServer(leader, nil, l)
+	l := &linked{leader: leader.Broker, front: leader.Front, heard: func([]byte) {}}
+	l.server = remote.NewServer(leader.Broker, nil, l)
 	near, far := net.Pipe()
 	go func() { _ = l.server.Serve(far) }() // ends with the link
-	b, err := remote.Dial(near, stageClock{clk}, func(say []byte) { l.heard(say) })
+	b, err := remote.Dial(near, stageClock{leader.Clock}, func(say []byte) { l.heard(say) })
 	if err != nil {
 		t.Fatalf("link to the leader: %v", err)
 	}
@@ -93,22 +93,35 @@ func (d Dialect) open(t *testing.T) *Stage {
 	if !d.overLink {
 		return s
 	}
-	link := func() Backend {
-		return linkTo(t, s.Broker, s.Clock, d.New)
-	}
 	reopen := func() Backend {
 		s.Restart()
-		return link()
+		return linkTo(t, s)
 	}
-	return NewStage(t, link(), s.Clock, d.follow, reopen)
+	return NewStage(t, linkTo(t, s), s.Clock, d.follow, reopen)
 }
+
+// OpenNodes is Open with nodes that follow. Each has a stage of its own, with a front-end that follow makes.
+func OpenNodes(
+	t testing.TB, maker Maker, follow func(core.Broker, frontends.Leader) frontends.Frontend, n int,
+) (leader *Stage, nodes []*Stage) {
+	t.Helper()
+	leader = Open(t, maker)
+	d := Dialect{New: maker, Follow: follow}
+	for range n {
+		nodes = append(nodes, NewStage(t, linkTo(t, leader), leader.Clock, d.follow, nil))
+	}
+	return leader, nodes
+}
+
+// Unlink ends the link of a node of OpenNodes.
+func (s *Stage) Unlink() { s.Broker.(*linked).hangUp() }
 
 // openGated is open with a gatedBroker in front of the engine.
 func (d Dialect) openGated(t *testing.T) (*Stage, *gatedBroker) {
 	t.Helper()
 	s, gate := openGated(t, d.New)
 	if d.overLink {
-		gate.stage = NewStage(t, linkTo(t, gate, s.Clock, d.New), s.Clock, d.follow, nil)
+		gate.stage = NewStage(t, linkTo(t, s), s.Clock, d.follow, nil)
 		s = gate.stage
 	}
 	return s, gate
