@@ -35,6 +35,18 @@
 // bad job, because clients know these texts. Members without a field in core.Job are stored in Job.Attributes as a JSON
 // object.
 //
+// # Nodes
+//
+// At a node of a cluster that follows, the front-end asks that of the leader for what clients of all nodes share
+// (shared.go): workers and their states, numbers in INFO, the limit of connections, the prefix of batch ids. A worker
+// that goes quiet at one node may get a job at another until the leader has told that node.
+//
+// # Nodes
+//
+// At a node of a cluster that follows, the front-end asks that of the leader for what clients of all nodes share
+// (shared.go): workers and their states, numbers in INFO, the limit of connections, the prefix of batch ids. A worker
+// that goes quiet at one node may get a job at another until the leader has told that node.
+//
 // # Limits
 //
 // PUSH, PUSHB and ACK lines may be as long as Options.MaxLine, all others 1 MiB. A job has at most 1,000 unknown

@@ -2,6 +2,7 @@ package faktory
 
 import (
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"broker/access"
@@ -10,8 +11,8 @@ import (
 )
 
 // The workers, the counts of connections and commands, and the prefix of batch ids belong to clients of all nodes. The
-// front-end of the leader has them; that of a node that follows asks it, with a question. It keeps the states of its own
-// workers, which the leader tells it.
+// front-end of the leader has them; that of a node that follows asks it, with a question. It keeps the states of its
+// own workers, which the leader tells it.
 
 // Questions.
 const (
@@ -106,10 +107,10 @@ func (f *Frontend) answer(from frontends.Node, q *question) (a answer) {
 		f.remotes.mu.Unlock()
 		state, err := f.workers.beat(own, q.Beat, q.Owner, now)
 		a.State = state
-		switch err {
-		case core.ErrNotFound:
+		switch {
+		case errors.Is(err, core.ErrNotFound):
 			a.Refused = refusedUnknown
-		case core.ErrForbidden:
+		case errors.Is(err, core.ErrForbidden):
 			a.Refused = refusedOwner
 		}
 	case askCounts:

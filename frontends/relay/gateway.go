@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,7 @@ type state struct {
 	server   Server         // nil: another node leads
 	serve    func(net.Conn) // a connection for Operations, while this node leads
 	sessions Server         // serves some front-ends while another node leads; nil: there is no link to it
+	served   []string       // these front-ends
 	linking  bool           // there will be one, or known not to be one
 	changed  chan struct{}  // closed and replaced at each change
 	closed   bool
@@ -77,8 +79,8 @@ func (r *relay) close() {
 	_ = r.leader.Close()
 }
 
-// New creates a gateway with a maximum number of relayed connections. A node that follows serves the given front-ends
-// itself, once Sessions was called.
+// New creates a gateway with a maximum number of relayed connections. A node that follows may serve the given
+// front-ends itself: Sessions says whether it does.
 func New(maxRelays int, atFollower ...string) *Gateway {
 	g := &Gateway{
 		atFollower: make(map[string]bool),
@@ -133,7 +135,7 @@ func (g *Gateway) accept(frontend string, socket net.Listener) {
 
 // serverOf is the server of this node that serves the clients of a front-end; nil: they are passed on.
 func (g *Gateway) serverOf(frontend string, now state) Server {
-	if now.server == nil && g.atFollower[frontend] {
+	if now.server == nil && now.sessions != nil && slices.Contains(now.served, frontend) {
 		return now.sessions
 	}
 	return now.server
@@ -167,8 +169,8 @@ func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.serve = nil, 
 func (g *Gateway) Link(expected bool) { g.change(func(s *state) { s.linking = expected }) }
 
 // Sessions makes a server serve the clients of some front-ends while another node leads; nil: there is no link to it.
-func (g *Gateway) Sessions(s Server) {
-	g.change(func(now *state) { now.sessions, now.linking = s, false })
+func (g *Gateway) Sessions(s Server, served ...string) {
+	g.change(func(now *state) { now.sessions, now.served, now.linking = s, served, false })
 }
 
 // LeaderChanged closes the connections to a node that no longer leads.

@@ -60,6 +60,7 @@ func linked(t *testing.T) (c *cluster, all []protocol) {
 	return c, []protocol{
 		{"gearman", false, dialGearman},
 		{"workq", true, dialWorkq},
+		{"faktory", true, dialFaktory},
 		{"beanstalk", false, func(n *server.BrokerServer) (session, error) { return dialTube(tubes[n]) }},
 	}
 }
@@ -104,11 +105,11 @@ func TestClientsOfFollowersAreServedByTheirNodes(t *testing.T) {
 	c, all := linked(t)
 	leader := c.leader()
 	first, second := (leader+1)%size, (leader+2)%size
-	for _, p := range all {
+	for k, p := range all {
 		t.Run(p.name, func(t *testing.T) {
 			at := map[int]session{leader: c.dial(p, leader), first: c.dial(p, first), second: c.dial(p, second)}
 			for n, way := range [][2]int{{first, second}, {second, leader}, {leader, first}, {first, first}} {
-				id := jobID(n)
+				id := jobID(10*k + n)
 				check(t, at[way[0]].submit(id))
 				got, err := await(at[way[1]])
 				if err != nil || got != id {
@@ -120,15 +121,15 @@ func TestClientsOfFollowersAreServedByTheirNodes(t *testing.T) {
 			woken := make(chan error, 1)
 			go func() {
 				id, err := await(at[second])
-				if err == nil && id != jobID(9) {
+				if err == nil && id != jobID(10*k+9) {
 					err = errors.New("leased " + strconv.Quote(id))
 				}
 				woken <- err
 			}()
 			time.Sleep(leaseWait / 2)
-			check(t, at[first].submit(jobID(9)))
+			check(t, at[first].submit(jobID(10*k+9)))
 			check(t, <-woken)
-			_, err := at[second].finish(jobID(9))
+			_, err := at[second].finish(jobID(10*k + 9))
 			check(t, err)
 			if n := c.metric(first, fmt.Sprintf("broker_connections{protocol=%q}", p.name)); n != 1 {
 				t.Errorf("n%d serves %v connections of %s itself", first+1, n, p.name)

@@ -62,11 +62,21 @@ func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 	l.finish(t)
 }
 
-// A cluster of the build before the links between nodes is upgraded under load, one node after the other. A node
-// without a link passes the bytes of its clients on, as that build does, whichever of the two leads; in the end all are
-// linked.
-func TestClusterWithoutLinksIsUpgradedUnderLoad(t *testing.T) {
-	older := harness.BinaryBefore(t, "core/remote/link.go", "^const Format = ")
+// A cluster of a build before the links between nodes, and of one before all protocols but the first three were served
+// over them, is upgraded under load, one node after the other. A node passes the bytes of clients that it does not serve
+// over its link on, as that build does, whichever of the two leads; in the end all are linked.
+func TestClusterOfBytesIsUpgradedUnderLoad(t *testing.T) {
+	t.Run("without links", func(t *testing.T) {
+		upgradeOfBytes(t, harness.BinaryBefore(t, "core/remote/link.go", "^const Format = "), true)
+	})
+	t.Run("with links for three protocols", func(t *testing.T) {
+		upgradeOfBytes(t, harness.BinaryBefore(t, "cmd/broker/process/shared.go", "^type frontLeader "), false)
+	})
+}
+
+// upgradeOfBytes upgrades a cluster of an older program. unlinked means that it knows no links.
+func upgradeOfBytes(t *testing.T, older string, unlinked bool) {
+	t.Helper()
 	c := prepare(t, nil, "")
 	for _, n := range c.nodes {
 		n.Use(older)
@@ -88,7 +98,7 @@ func TestClusterWithoutLinksIsUpgradedUnderLoad(t *testing.T) {
 		c.nodes[i].Use(harness.Binary(t))
 		c.restart(i)
 		t.Logf("n%d is upgraded; longest without an acknowledgement %v", i+1, l.resetGap().Round(10*time.Millisecond))
-		if step == 0 {
+		if step == 0 && unlinked {
 			c.logs(i, "bytes of clients are passed on")
 		}
 		c.progress(l)

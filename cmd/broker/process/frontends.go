@@ -80,6 +80,17 @@ func (p *parts) beanstalk() frontends.Frontend {
 	})
 }
 
+// faktory makes the front-end of the leader, or with a leader that of a node that follows.
+func (p *parts) faktory(leader frontends.Leader) *faktory.Frontend {
+	c := p.config
+	return faktory.New(p.guard(core.Faktory, c.Faktory.Principal), faktory.Options{
+		Audit:    p.audit,
+		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
+		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
+		Leader: leader,
+	})
+}
+
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (t *term) buildFrontends() frontendSet {
 	c := &t.config.Config
@@ -89,11 +100,7 @@ func (t *term) buildFrontends() frontendSet {
 		routes: t.routes, routeEpoch: t.routeEpoch.Load,
 	}
 	guard := of.guard
-	f := faktory.New(guard(core.Faktory, c.Faktory.Principal), faktory.Options{
-		Audit:    t.auditChange,
-		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
-		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: t.routes.of("faktory", c),
-	})
+	f := of.faktory(nil)
 	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
 		AllowFlush: c.Qless.AllowFlush,
 		Options: resp.Options{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -20,10 +21,13 @@ import (
 	"broker/operate/service"
 )
 
-// atFollower are the front-ends whose sessions are at the node of the client, also while it follows. They keep nothing
-// that is common to all clients. The others have registries (Faktory's workers, Conveyor's counters) or their whole
-// state (Qless) in the process of the leader, which serves their clients.
-var atFollower = []string{"workq", "gearman", "beanstalk"}
+// atFollower are the front-ends whose sessions are at the node of the client, also while it follows. What clients of
+// all nodes share is in the core, or with the front-end of the leader. The leader itself serves the clients of the
+// others: Conveyor and SQS have registries in its process, and Qless its whole state.
+var atFollower = []string{"workq", "gearman", "beanstalk", "faktory"}
+
+// firstAtFollower are those that a leader serves over links if it does not say which.
+var firstAtFollower = []string{"workq", "gearman", "beanstalk"}
 
 // sessions are the front-ends of a node that follows, over a link to the leader.
 type sessions struct {
@@ -33,6 +37,7 @@ type sessions struct {
 	leader     string   // id of the node
 	broker     *remote.Broker
 	server     *eventloop.Server
+	frontends  map[string]frontends.Frontend
 	routes     routes
 	routeEpoch atomic.Uint64
 }
@@ -47,6 +52,9 @@ const (
 // leaderNote is what a leader says to the nodes that connect.
 type leaderNote struct {
 	Handles string `json:"handles"` // prefix of handles: one job has the same on all nodes
+
+	// Frontends are those of its build whose sessions may be at a node that follows; nil: firstAtFollower.
+	Frontends []string `json:"frontends,omitempty"`
 }
 
 // errNotDialed: the leader is not reached, for no client either.
@@ -54,29 +62,12 @@ var errNotDialed = errors.New("no connection to the leader")
 
 // newLinks makes the server for the clients of nodes that follow.
 func (t *term) newLinks() *remote.Server {
-	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix()})
+	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix(), Frontends: atFollower})
 	if err != nil {
-		panic(err) // a text
+		panic(err) // texts
 	}
-	return remote.NewServer(t.engine, note, linkOwner{t})
+	return remote.NewServer(t.engine, note, linkOwner{t, sharedSet{"faktory": t.frontends.faktory}})
 }
-
-// linkOwner is what the leader does for nodes that follow beside operations.
-type linkOwner struct{ *term }
-
-// Told implements remote.Owner: what belongs in the audit log.
-func (o linkOwner) Told(_ *remote.Node, say []byte) {
-	var c access.Change
-	if json.Unmarshal(say, &c) == nil {
-		o.auditChange(c)
-	}
-}
-
-// Asked implements remote.Owner.
-func (o linkOwner) Asked(_ *remote.Node, _ []byte, answer func([]byte)) { answer(nil) }
-
-// Left implements remote.Owner.
-func (o linkOwner) Left(*remote.Node) {}
 
 // serveLink serves the clients of a node that follows.
 func (t *term) serveLink(conn net.Conn) {
@@ -139,12 +130,13 @@ func (k *clusterNode) link(ctx context.Context, node *replica.Node, leader strin
 	}
 	_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
 	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	b, err := remote.Dial(conn, k.systemClock(), func([]byte) {})
+	hears := &hearing{}
+	b, err := remote.Dial(conn, k.systemClock(), hears.hear)
 	undo()
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.newSessions(b, leader)
+	s, err := k.newSessions(b, leader, hears)
 	if err != nil {
 		b.Hangup()
 		return nil, err
@@ -153,8 +145,8 @@ func (k *clusterNode) link(ctx context.Context, node *replica.Node, leader strin
 }
 
 // newSessions makes the front-ends over a link.
-func (k *clusterNode) newSessions(b *remote.Broker, leader string) (*sessions, error) {
-	var note leaderNote
+func (k *clusterNode) newSessions(b *remote.Broker, leader string, hears *hearing) (*sessions, error) {
+	note := leaderNote{Frontends: firstAtFollower}
 	if err := json.Unmarshal(b.Note(), &note); err != nil {
 		return nil, err
 	}
@@ -162,8 +154,9 @@ func (k *clusterNode) newSessions(b *remote.Broker, leader string) (*sessions, e
 	for _, bound := range k.server.Sockets() {
 		listeners = append(listeners, bound.Listener)
 	}
-	listeners = onlyAtFollower(listeners)
-	s := &sessions{Process: k.Process, leader: leader, broker: b, server: eventloop.Attach(listeners)}
+	s := &sessions{
+		Process: k.Process, leader: leader, broker: b, frontends: make(map[string]frontends.Frontend),
+	}
 	k.reloads.Lock()
 	defer k.reloads.Unlock()
 	s.config, s.routes = k.config, make(routes)
@@ -171,11 +164,28 @@ func (k *clusterNode) newSessions(b *remote.Broker, leader string) (*sessions, e
 		Process: k.Process, config: &s.config.Config, broker: b, handles: core.NewHandleFormat(note.Handles),
 		audit: s.audit, routes: s.routes, routeEpoch: s.routeEpoch.Load,
 	}
+	makers := map[string]func() frontends.Frontend{
+		"workq": of.workq, "beanstalk": of.beanstalk,
+		"gearman": func() frontends.Frontend { return of.gearman() },
+		"faktory": func() frontends.Frontend { return of.faktory(frontLeader{b, "faktory"}) },
+	}
+	shared := make(sharedSet)
+	for _, name := range note.Frontends {
+		if makers[name] == nil {
+			continue // the leader's build knows more
+		}
+		f := makers[name]()
+		s.frontends[name] = f
+		if with, shares := f.(frontends.Shared); shares {
+			shared[name] = with
+		}
+	}
+	hears.shared.Store(&shared)
+	s.server = eventloop.Attach(slices.DeleteFunc(listeners, func(l eventloop.Listener) bool {
+		return s.frontends[l.Name] == nil
+	}))
 	err := s.server.Serve(eventloop.Options{
-		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config.Config),
-		Frontends: map[string]frontends.Frontend{
-			"workq": of.workq(), "gearman": of.gearman(), "beanstalk": of.beanstalk(),
-		},
+		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config.Config), Frontends: s.frontends,
 		MaxSockets: processSocketLimits().clients, MaxOutput: int(s.config.Limits.OutputBytes),
 		Buffers: int(s.config.Limits.BufferBytes), Log: k.log,
 	})
@@ -183,15 +193,10 @@ func (k *clusterNode) newSessions(b *remote.Broker, leader string) (*sessions, e
 	return s, err
 }
 
-// onlyAtFollower are the listeners of the front-ends atFollower.
-func onlyAtFollower(all []eventloop.Listener) []eventloop.Listener {
-	return slices.DeleteFunc(all, func(l eventloop.Listener) bool { return !slices.Contains(atFollower, l.Name) })
-}
-
 // serveSessions serves clients until the link ends, the leader changes, or ctx ends.
 func (k *clusterNode) serveSessions(ctx context.Context, node *replica.Node, s *sessions) {
 	k.front.Store(s)
-	k.gate.Sessions(s.server)
+	k.gate.Sessions(s.server, slices.Collect(maps.Keys(s.frontends))...)
 	k.log.Info().Str("leader", s.leader).Msg("linked to the leader, serving clients")
 	check := time.NewTicker(linkRetry)
 	defer check.Stop()

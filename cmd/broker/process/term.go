@@ -118,11 +118,6 @@ func (t *term) serveClients() error {
 	}
 	maxConns := maxConnections(&t.config.Config)
 	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
-	if n := maxConns["faktory"]; n > 0 {
-		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never
-		// send HELLO.
-		maxConns["faktory"] = n + n/8 + 16
-	}
 	err := t.server.Serve(eventloop.Options{
 		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.handoffs(), MaxConns: maxConns,
 		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes),
@@ -144,6 +139,11 @@ func maxConnections(c *config.Config) map[string]int {
 	all := make(map[string]int)
 	for _, f := range c.WireProtocols() {
 		all[f.Name] = f.MaxConnections
+	}
+	if n := all["faktory"]; n > 0 {
+		// Faktory clients above the limit are refused after their HELLO. The loop's limit is for clients that never
+		// send HELLO.
+		all["faktory"] = n + n/8 + 16
 	}
 	return all
 }
