@@ -49,6 +49,22 @@ var Errors = []error{
 	ErrNoSchedule, ErrNoLimit, ErrConfigured, ErrForbidden,
 }
 
+// DiskFullError is ErrDiskFull with what was measured.
+type DiskFullError struct {
+	Free  uint64 // bytes
+	Least uint64 // bytes of the setting min_free_disk
+}
+
+// Error implements error.
+func (e *DiskFullError) Error() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("%v: %.1f MiB are free, and min_free_disk is %.1f MiB", ErrDiskFull, float64(e.Free)/mib,
+		float64(e.Least)/mib)
+}
+
+// Is reports that e is ErrDiskFull.
+func (e *DiskFullError) Is(target error) bool { return target == ErrDiskFull }
+
 // DependentsError is ErrHasDependents together with the jobs concerned.
 type DependentsError struct {
 	Seq       uint64 // of the job that cannot be cancelled

@@ -54,7 +54,7 @@ func (e *Engine) checkDisk() {
 	e.disk.full = full
 	e.mu.Lock()
 	if full {
-		e.machine.Refuse(core.ErrDiskFull)
+		e.machine.Refuse(&core.DiskFullError{Free: free, Least: e.opts.MinFreeDiskBytes})
 	} else {
 		e.machine.Refuse(nil)
 	}

@@ -214,7 +214,8 @@ func TestNearlyFullDiskRejectsOnlyNewJobs(t *testing.T) {
 	if reached := <-listener.full; !reached {
 		t.Fatal("the listener got an event that there is room")
 	}
-	if r := submit(false); !errors.Is(r.Err, core.ErrDiskFull) {
+	want := core.DiskFullError{Free: 999, Least: 1000}
+	if r := submit(false); !errors.Is(r.Err, core.ErrDiskFull) || r.Err.Error() != want.Error() {
 		t.Errorf("a job: %+v", r)
 	}
 	if r := submit(true); r.Kind != core.Submitted {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,6 +98,11 @@ func TestAChangeOfABrokerThatStopsHasAnUnknownOutcome(t *testing.T) {
 	disk.hangs.Store(true)
 	disk.stopped.Store(true)
 	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, key).problem(504, "outcome_unknown")
+	read := f.call("GET", "/api/v1/jobs", "")
+	read.problem(503, "store_failed") // what it would show may never be on disk
+	if !strings.Contains(string(read.text), "mend the disk") {
+		t.Errorf("the read is told %s", read.text)
+	}
 	disk.hangs.Store(false)
 	disk.stopped.Store(false)
 	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, key).want(201)

@@ -14,7 +14,8 @@ const corePage = 1000
 // session is the broker's client for the time of one call. One goroutine uses it.
 type session struct {
 	*client.Client
-	caller Caller
+	caller    Caller
+	clustered bool // the broker is a node of a cluster
 }
 
 // open registers a client for one call; Close it.
@@ -34,7 +35,7 @@ func (s *Service) openUnlisted() *session {
 
 func (s *Service) register(caller Caller, o core.ClientOptions) *session {
 	options := client.Options{ClientOptions: o, CommitTimeout: s.o.CommitTimeout}
-	return &session{Client: client.Open(s.o.Broker, options), caller: caller}
+	return &session{Client: client.Open(s.o.Broker, options), caller: caller, clustered: s.o.Cluster != nil}
 }
 
 // ask applies one operation that is answered at once. A Failed reply becomes an Error.
@@ -50,7 +51,11 @@ func (c *session) ask(op core.Op) (core.Reply, error) {
 func (c *session) call(ctx context.Context, op core.Op) (core.Reply, error) {
 	turnOf(ctx).yield()
 	r, err := c.ask(op)
-	return r, c.after(ctx, r.Commit, err)
+	err = c.after(ctx, r.Commit, err)
+	if op.ReadOnly() && IsCode(err, CodeOutcomeUnknown) {
+		err = errNotConfirmed(c.clustered)
+	}
+	return r, err
 }
 
 // after returns the outcome of a change once its commit is on disk. A refusal says something about jobs too: that there
@@ -75,7 +80,7 @@ func (c *session) committed(ctx context.Context, commit core.Commit) error {
 	case errors.Is(err, client.ErrCommitTimeout):
 		return errCommitTimeout
 	case errors.Is(err, core.ErrStopped):
-		return errOutcomeUnknown
+		return errOutcomeUnknown(c.clustered)
 	}
 	return err
 }

@@ -67,15 +67,30 @@ var errCommitTimeout = &Error{
 	Code: CodeCommitTimeout, Detail: "timed out waiting for the commit; the change may still apply",
 }
 
+// mendStore is what to do about a store that has failed.
+const mendStore = "the broker's log says why; mend the disk and start the broker again"
+
 // errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because
 // no majority has confirmed it, otherwise because the store has failed. The change may still apply.
-var errOutcomeUnknown = &Error{
-	Code:   CodeOutcomeUnknown,
-	Detail: "outcome unknown: no majority of the cluster, or the broker's own store, confirmed the change before the broker stopped; it may still apply",
+func errOutcomeUnknown(clustered bool) *Error {
+	text := "outcome unknown: the store failed before it confirmed the change, which may still apply; " + mendStore
+	if clustered {
+		text = "outcome unknown: no majority of the cluster confirmed the change before this node stopped leading; it may still apply"
+	}
+	return &Error{Code: CodeOutcomeUnknown, Detail: text}
+}
+
+// errNotConfirmed is the answer to a read of what will never be known to be on disk.
+func errNotConfirmed(clustered bool) *Error {
+	text := "the store failed before it confirmed what this would show; " + mendStore
+	if clustered {
+		text = "no majority of the cluster confirmed what this would show before this node stopped leading; try again"
+	}
+	return &Error{Code: CodeStoreFailed, Detail: text}
 }
 
 // mayApply reports whether the change may still apply although the caller sees an error.
-func (e *Error) mayApply() bool { return e == errCommitTimeout || e == errOutcomeUnknown }
+func (e *Error) mayApply() bool { return e.Code == CodeCommitTimeout || e.Code == CodeOutcomeUnknown }
 
 // invalid is the error for an invalid field.
 func invalid(field, format string, args ...any) *Error {
@@ -115,6 +130,9 @@ var coreCodes = []struct {
 func refusal(err error) error {
 	for _, c := range coreCodes {
 		if errors.Is(err, c.kind) {
+			if c.code == CodeStoreFailed {
+				return &Error{Code: c.code, Detail: err.Error() + "; " + mendStore}
+			}
 			// Only the cause is shown, because the code already says that the operation is invalid.
 			return &Error{Code: c.code, Detail: strings.TrimPrefix(err.Error(), core.ErrInvalid.Error()+": ")}
 		}

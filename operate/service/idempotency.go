@@ -307,7 +307,8 @@ func (s *Service) repeat(
 			job.ID = key.jobID(i)
 		}
 		earlier[i].Seq = ref.Seq
-		r, err := c.call(ctx, &core.Inspect{Ref: ref, Brief: true})
+		r, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
+		err = c.after(ctx, r.Commit, err) // not a read for the caller: the outcome of the submission is unknown
 		if gone[i] = IsCode(err, CodeJobNotFound); gone[i] {
 			continue
 		}

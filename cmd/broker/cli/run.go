@@ -54,12 +54,11 @@ func runCommand() *cobra.Command {
 		}
 		if *ephemeral {
 			request["ephemeral"] = true
-		} else { // an ephemeral job is not retried
-			if request["id"] == nil {
-				request["id"] = uuid.Must(uuid.NewV7()).String()
-			}
-			defer watchJob(cmd, c, fmt.Sprint(request["id"]))()
 		}
+		if request["id"] == nil {
+			request["id"] = uuid.Must(uuid.NewV7()).String()
+		}
+		defer watchJob(cmd, c, fmt.Sprint(request["id"]))()
 		var j service.Job
 		raw, err := c.submit(cmd.Context(), url.Values{"wait": {timeout.String()}}, request, &j)
 		if err != nil {

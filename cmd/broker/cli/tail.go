@@ -87,7 +87,7 @@ func (s *eventStream) follow(cmd *cobra.Command) error {
 		case isRefused(err) || !connected && hasExit(err, ExitUnreachable):
 			return err
 		}
-		s.outage.failed(errors.New("connection lost"))
+		_ = s.outage.failed(errors.New("connection lost")) // without patience, it is none
 		pause(cmd.Context(), retryPause)
 	}
 	return nil

@@ -72,6 +72,8 @@ func workCommand() *cobra.Command {
 	quit := cmd.Flags().Bool("drain", false, "end when no job is ready")
 	grace := cmd.Flags().Duration("grace", 10*time.Second, "time between TERM and KILL")
 	batch := cmd.Flags().Int("batch", 0, "give the program up to this many jobs at once, each as a line of JSON")
+	patience := cmd.Flags().Duration("give-up-after", 5*time.Minute,
+		"end when no broker answers, or its store has failed, for this long (0: never)")
 	logs := cmd.Flags().Bool("log", false, "write the program's standard output and error to the log of its job")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		at := cmd.ArgsLenAtDash()
@@ -103,7 +105,7 @@ func workCommand() *cobra.Command {
 			client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(),
 			quit: *quit, limit: *limit, grace: *grace, batch: *batch, logs: *logs, name: ownName(),
 		}
-		w.outage.say = w.say
+		w.outage.say, w.outage.patience = w.say, *patience
 		return w.run(cmd.Context(), *jobs)
 	}
 	return cmd
@@ -169,7 +171,9 @@ func (w *worker) loop(leasing, running context.Context) error {
 		case isFinal(err):
 			return err
 		case err != nil:
-			w.outage.failed(err)
+			if err := w.outage.failed(err); err != nil {
+				return err
+			}
 			pause(leasing, retryPause)
 		case l == nil && w.quit:
 			return nil

@@ -30,7 +30,9 @@ func (w *worker) loopBatches(leasing, running context.Context) error {
 		case isFinal(err):
 			return err
 		case err != nil:
-			w.outage.failed(err)
+			if err := w.outage.failed(err); err != nil {
+				return err
+			}
 			pause(leasing, retryPause)
 		case w.quit:
 			return nil

@@ -1,0 +1,41 @@
+package integration_test
+
+import (
+	"strings"
+	"testing"
+
+	"broker/integration/harness"
+)
+
+// A job that nobody takes is explained after some seconds, also one that ends with the command.
+func TestRunSaysThatNoWorkerAsks(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	b := start(t)
+	for _, more := range [][]string{nil, {"--ephemeral"}} {
+		argv := append([]string{
+			harness.Binary(t), "run", "nobody", "hello", "--server", b.HTTP, "--timeout", "10s",
+		}, more...)
+		r := harness.Exec(t, harness.Command{Argv: argv})
+		if r.Code == 0 || !strings.Contains(r.Stderr, "still waiting: No worker asks for jobs of this queue") {
+			t.Errorf("%q: exit code %d, %s", argv, r.Code, r.Stderr)
+		}
+	}
+}
+
+// A worker whose broker is gone says so, and ends with an exit code.
+func TestWorkGivesUpAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	b := start(t)
+	work := harness.Spawn(t, harness.Command{Argv: []string{
+		harness.Binary(t), "work", "mail", "--server", b.HTTP, "--give-up-after", "1s", "--", "true",
+	}})
+	b.Kill()
+	code, err := work.Wait(harness.Patience)
+	check(t, err)
+	equal(t, "exit code", code, 5)
+	if out := work.Output(); !strings.Contains(out, "no broker answers") || !strings.Contains(out, "given up after") {
+		t.Errorf("printed %s", out)
+	}
+}
