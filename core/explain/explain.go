@@ -97,11 +97,15 @@ type subject struct {
 type overtakers struct {
 	higher, earlier, later int
 	names                  []string
-	why                    reasons // why those behind the job passed it
+	why                    reasons // why those behind the job passed it; see maxReasons
 }
 
-// maxNames limits how many jobs are named.
-const maxNames = 5
+// maxNames limits how many jobs, and how many different reasons, are named. maxReasons limits for how many of the jobs
+// that passed a waiting job the reason is looked for: in an ordered queue each look goes over all jobs.
+const (
+	maxNames   = 5
+	maxReasons = 100
+)
 
 func (p *overtakers) add(w *world, o, x *job) {
 	switch {
@@ -110,8 +114,9 @@ func (p *overtakers) add(w *world, o, x *job) {
 	case ahead(o, x):
 		p.earlier++
 	default:
-		p.later++
-		p.why.add(w.passedBecause(x, o))
+		if p.later++; p.later <= maxReasons && len(p.why) < maxNames {
+			p.why.add(w.passedBecause(x, o))
+		}
 	}
 	if len(p.names) < maxNames {
 		p.names = append(p.names, o.id)
@@ -236,7 +241,7 @@ func (t *explainer) change(e *record.Entry, ch *record.Change) {
 	}
 	var after *job
 	if ch.Gone {
-		delete(w.jobs, ch.Seq)
+		w.remove(ch.Seq)
 	} else if after = w.put(ch.Seq, ch.Job, ch.Status); after == nil {
 		return
 	}

@@ -29,11 +29,16 @@ func (p *rules) keyOf(x *job) string { return limit.KeyOf(p.sharing.Key, x.tags,
 func (w *world) passedBecause(x, o *job) string {
 	p := w.rulesOf(x.queue)
 	key := p.keyOf(x)
-	if first := w.firstOf(x, &p, key); p.sharing.Ordered && first != nil {
-		return fmt.Sprintf("the queue runs the jobs of the key %s in order, and job %s comes first", key, first.id)
+	if p.sharing.Ordered {
+		if first := w.firstOf(x, &p, key); first != nil {
+			return fmt.Sprintf("the queue runs the jobs of the key %s in order, and job %s comes first", key, first.id)
+		}
 	}
 	for _, l := range w.shared {
-		if taken := w.taken(l, o); l.Leased > 0 && l.has(x) && taken+uint64(max(1, x.cost)) > uint64(l.Leased) {
+		if l.Leased == 0 || !l.has(x) {
+			continue
+		}
+		if taken := w.taken(l, o); taken+uint64(max(1, x.cost)) > uint64(l.Leased) {
 			return fmt.Sprintf("the shared limit %s, at most %d leased, was reached: %d were taken", cut(l.Name),
 				l.Leased, taken)
 		}
@@ -101,10 +106,11 @@ func (p *rules) applies(l *core.Limit, x *job, key string) bool {
 // takenOf returns the cost of the leased jobs that a limit counts together with x, except the job but, and of those
 // that the worker of but has.
 func (w *world) takenOf(p *rules, l *core.Limit, x, but *job) (all, byWorker uint64) {
-	for _, o := range w.jobs {
+	w.looked += len(w.leased)
+	for _, o := range w.leased {
 		same := l.Scope == core.ScopeQueue || l.Scope == core.ScopeType && o.typ == x.typ ||
 			l.Scope == core.ScopeKey && p.keyOf(o) == p.keyOf(x)
-		if o.queue == x.queue && o.seq != but.seq && o.state == core.Leased && same {
+		if o.queue == x.queue && o.seq != but.seq && same {
 			all += uint64(max(1, o.cost))
 			if o.worker == but.worker {
 				byWorker += uint64(max(1, o.cost))
@@ -119,6 +125,7 @@ func (w *world) firstOf(x *job, p *rules, key string) (first *job) {
 	if key == "" {
 		return nil
 	}
+	w.looked += len(w.jobs)
 	for _, o := range w.jobs {
 		if o.queue == x.queue && o.seq < x.seq && w.stateOf(o).Unfinished() && p.keyOf(o) == key &&
 			(first == nil || o.seq < first.seq) {
@@ -132,7 +139,7 @@ func (w *world) firstOf(x *job, p *rules, key string) (first *job) {
 type reasons []string
 
 func (r *reasons) add(text string) {
-	if len(*r) < maxNames && !slices.Contains(*r, text) {
+	if !slices.Contains(*r, text) {
 		*r = append(*r, text)
 	}
 }

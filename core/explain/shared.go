@@ -64,8 +64,9 @@ func (w *world) sharedLimits(x *job) (why []string) {
 
 // taken returns the cost of the leased jobs under a limit, except the job but.
 func (w *world) taken(l *shared, but *job) (cost uint64) {
-	for _, o := range w.jobs {
-		if o.seq != but.seq && o.state == core.Leased && l.has(o) {
+	w.looked += len(w.leased)
+	for _, o := range w.leased {
+		if o.seq != but.seq && l.has(o) {
 			cost += uint64(max(1, o.cost))
 		}
 	}

@@ -34,16 +34,20 @@ type job struct {
 type world struct {
 	now    core.Instant
 	jobs   map[uint64]*job
+	leased map[uint64]*job    // those of the jobs that are leased
 	meta   map[string][]byte  // limits and settings of queues
 	shared map[string]*shared // limits across queues, by name
 	names  map[string]string  // interned queues and types
 
 	settings map[string]rules // of queues, in the present settings
+
+	looked int // counts the jobs that explanations have looked at to say why a job was passed
 }
 
 func newWorld() *world {
 	return &world{
-		jobs: map[uint64]*job{}, meta: map[string][]byte{}, shared: map[string]*shared{}, names: map[string]string{},
+		jobs: map[uint64]*job{}, leased: map[uint64]*job{}, meta: map[string][]byte{}, shared: map[string]*shared{},
+		names: map[string]string{},
 	}
 }
 
@@ -115,7 +119,18 @@ func (w *world) put(seq uint64, j *core.Job, st *record.Status) *job {
 			x.queue = w.name(st.Moved.Queue)
 		}
 	}
+	if x.state == core.Leased {
+		w.leased[seq] = x
+	} else {
+		delete(w.leased, seq)
+	}
 	return x
+}
+
+// remove removes a job.
+func (w *world) remove(seq uint64) {
+	delete(w.jobs, seq)
+	delete(w.leased, seq)
 }
 
 // name returns the only copy of the name of a queue or type.
