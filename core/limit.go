@@ -209,14 +209,15 @@ type ShareQueue struct {
 
 // ListLimits lists limits: the shared limit called Name, with its use; the limits of Queue, with their use; or all:
 // first the shared ones in byte order of their names, with counts of their use, then the limits and the sharing of
-// queues in byte order of their names, of the first Limit (zero: all) queues after After. Pages after the first have no
-// shared limits. Reply: Answered with Limits and Sharings.
+// queues in byte order of their names, both after After, of at most Limit (zero: 1,000) shared limits and queues.
+// Reply: Answered with Limits and Sharings; NextLimit, the After of the next page, is not zero while there may be more,
+// also if this page has fewer than Limit.
 type ListLimits struct {
 	reading
 	Tag   uint64
 	Name  string
 	Queue string
-	After string
+	After LimitID // the Name or the Queue counts
 	Limit int
 }
 

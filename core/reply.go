@@ -85,8 +85,9 @@ type Answer struct {
 
 	Schedules []Schedule // PutSchedule, ListSchedules
 
-	Limits   []LimitInfo // ListLimits
-	Sharings []Sharing   // ListLimits
+	Limits    []LimitInfo // ListLimits
+	Sharings  []Sharing   // ListLimits
+	NextLimit LimitID     // ListLimits: not zero while there may be more
 
 	Policies []PolicyInfo // ListPolicies
 

@@ -132,8 +132,8 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 	c := s.open(caller)
 	defer c.Close()
 	limits := []Limit{}
-	for after := ""; ; {
-		r, err := c.call(ctx, &core.ListLimits{Queue: queue, After: after, Limit: corePage})
+	for op := (core.ListLimits{Queue: queue}); ; {
+		r, err := c.call(ctx, &op)
 		if err != nil {
 			return nil, err
 		}
@@ -142,26 +142,11 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 				limits = append(limits, limitOf(l))
 			}
 		}
-		last := lastQueue(&r, after)
-		if queue != "" || last == after {
+		if op.After = r.NextLimit; op.After == (core.LimitID{}) {
 			shared, err := s.sharedLimitsOf(ctx, caller, queue)
 			return append(limits, shared...), errors.Join(err, context.Cause(ctx))
 		}
-		after = last
 	}
-}
-
-// lastQueue is the last queue of a page of limits and sharings; after if the page is empty.
-func lastQueue(r *core.Reply, after string) string {
-	for i := range r.Limits {
-		if l := &r.Limits[i]; !l.IsShared() {
-			after = max(after, l.Queues[0])
-		}
-	}
-	for i := range r.Sharings {
-		after = max(after, r.Sharings[i].Queue)
-	}
-	return after
 }
 
 // limitCursor is a position in a list of limits: after this many limits of a queue.
@@ -180,12 +165,12 @@ func (s *Service) LimitPage(
 	}
 	c := s.open(caller)
 	defer c.Close()
-	after := string(at.Queue)
+	after := core.LimitID{Queue: string(at.Queue)}
 	var queues []string
-	if after != "" && caller.may(access.Read, after) == nil {
-		queues = []string{after}
+	if after.Queue != "" && caller.may(access.Read, after.Queue) == nil {
+		queues = []string{after.Queue}
 	}
-	for {
+	for isLast := false; ; {
 		for _, queue := range queues {
 			r, err := c.call(ctx, &core.ListLimits{Queue: queue})
 			if err != nil {
@@ -202,20 +187,24 @@ func (s *Service) LimitPage(
 				page = append(page, limitOf(&r.Limits[skip+i]))
 			}
 		}
-		last := after
-		if queues, after, err = s.limitedQueues(ctx, c, after, limit); err != nil || after == last {
+		if isLast {
+			return page, "", nil
+		}
+		if queues, after, err = s.limitedQueues(ctx, c, after, limit); err != nil {
 			return page, "", err
 		}
+		isLast = after == (core.LimitID{})
 	}
 }
 
-// limitedQueues returns the next queues with limits that the caller may read. last is the last queue that was checked.
+// limitedQueues returns the queues with limits on the page after after that the caller may read. next is where the next
+// page begins; zero: this was the last one.
 func (s *Service) limitedQueues(
-	ctx context.Context, c *session, after string, n int,
-) (queues []string, last string, err error) {
+	ctx context.Context, c *session, after core.LimitID, n int,
+) (queues []string, next core.LimitID, err error) {
 	r, err := c.call(ctx, &core.ListLimits{After: after, Limit: n})
 	if err != nil {
-		return nil, "", err
+		return nil, next, err
 	}
 	for i := range r.Limits {
 		if r.Limits[i].IsShared() {
@@ -226,7 +215,7 @@ func (s *Service) limitedQueues(
 			queues = append(queues, queue)
 		}
 	}
-	return queues, lastQueue(&r, after), nil
+	return queues, r.NextLimit, nil
 }
 
 // PutLimit sets a limit.

@@ -16,17 +16,21 @@ const sharedScope = "shared"
 func (s *Service) SharedLimits(ctx context.Context, caller Caller, name string) ([]Limit, error) {
 	c := s.open(caller)
 	defer c.Close()
-	r, err := c.call(ctx, &core.ListLimits{Name: name, Limit: 1})
-	if err != nil {
-		return nil, err
-	}
 	limits := []Limit{}
-	for i := range r.Limits {
-		if l := &r.Limits[i]; l.IsShared() && caller.mayLimit(access.Read, &l.Limit) == nil {
-			limits = append(limits, limitOf(l))
+	for op := (core.ListLimits{Name: name}); ; {
+		r, err := c.call(ctx, &op)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Limits {
+			if l := &r.Limits[i]; l.IsShared() && caller.mayLimit(access.Read, &l.Limit) == nil {
+				limits = append(limits, limitOf(l))
+			}
+		}
+		if op.After = r.NextLimit; op.After.Name == "" { // queues follow, or nothing
+			return limits, nil
 		}
 	}
-	return limits, nil
 }
 
 // sharedLimitsOf lists the shared limits that name a queue (without a queue: all), with the jobs that hold their slots.

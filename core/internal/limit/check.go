@@ -93,9 +93,16 @@ func (c *Check) taken(b *bucket) *slotCount {
 
 // End compares the counts, and returns the number of deadlines in use.
 func (c *Check) End() (timers int) {
+	ruled := 0
 	for n, q := range c.r.queues {
 		if q == nil {
 			continue
+		}
+		if q.rules != nil {
+			at := c.r.ruled.Search(func(o uint32) bool { return c.r.byName(o, uint32(n)) })
+			if ruled++; c.r.ruled.At(at) != uint32(n) {
+				c.fail("queue %s is not in the list of those with rules", q.Name)
+			}
 		}
 		if b := q.whole; b != nil {
 			if b.queue != uint32(n) || b.of != nil || b.slots == 0 && b.limit == (core.Throttle{}) {
@@ -105,6 +112,9 @@ func (c *Check) End() (timers int) {
 		}
 		c.lanes(q)
 		c.order(q)
+	}
+	if c.r.ruled.Len() != ruled {
+		c.fail("%d queues with rules are listed, %d have some", c.r.ruled.Len(), ruled)
 	}
 	c.sorting()
 	c.sharedBuckets()

@@ -23,21 +23,49 @@ func (r *Rules) List(op *core.ListLimits) *core.Answer {
 			r.addLimits(answer, n, true)
 		}
 		return answer
-	case op.After == "":
-		for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
-			r.addShared(answer, r.shared.byName[name], nil)
-		}
 	}
-	queues := 0
-	for _, n := range r.table.SortedQueues() {
-		if q := r.queues[n]; q.Name > op.After && q.rules != nil {
-			if queues++; op.Limit > 0 && queues > op.Limit {
-				break
-			}
-			r.addLimits(answer, n, false)
-		}
-	}
+	r.listAll(answer, op)
 	return answer
+}
+
+// maxPage is the maximum number of shared limits and queues on a page of all limits. A page also ends with the one that
+// makes it have as many names and limits.
+const maxPage = 1000
+
+// listAll adds a page of all limits to an answer.
+func (r *Rules) listAll(to *core.Answer, op *core.ListLimits) {
+	rows, size := cmp.Or(max(op.Limit, 0), maxPage), 0
+	isFull := func(id core.LimitID, added int) bool {
+		rows--
+		size += added
+		r.table.Touched += added
+		if rows > 0 && size < maxPage {
+			return false
+		}
+		to.NextLimit = id
+		return true
+	}
+	if op.After.Queue == "" {
+		r.table.Touched += len(r.shared.byName)
+		for _, name := range slices.Sorted(maps.Keys(r.shared.byName)) {
+			if name <= op.After.Name {
+				continue
+			}
+			s := r.shared.byName[name]
+			r.addShared(to, s, nil)
+			if isFull(core.LimitID{Name: name}, 1+len(s.Queues)+len(s.Types)) {
+				return
+			}
+		}
+	}
+	walk := r.ruled.From(func(n uint32) bool { return r.queues[n].Name <= op.After.Queue })
+	for n := walk.Next(); n != 0; n = walk.Next() {
+		q := r.queues[n]
+		r.addLimits(to, n, false)
+		if isFull(core.LimitID{Queue: q.Name}, 1+len(q.rules.limits)+len(q.rules.sharing.Weights)) {
+			return
+		}
+	}
 }
 
 // addShared adds a shared limit to an answer.
@@ -89,13 +117,21 @@ func (r *Rules) usesOf(q *Queue, name limitName, held slotHolders) []core.LimitU
 	if q.lanes == nil {
 		return uses
 	}
-	for id, b := range q.lanes.buckets {
-		if _, own := q.rules.limits[id]; id.scope != name.scope || own && id.of != name.of || !own && name.of != "" {
-			continue
-		}
+	add := func(b *bucket) {
 		use := r.useOf(b, b.ready, held[b])
-		use.Name = id.of
+		use.Name = b.name.of
 		uses = append(uses, use)
+	}
+	if name.of != "" {
+		if b := q.lanes.buckets[name]; b != nil {
+			add(b)
+		}
+		return uses
+	}
+	for id, b := range q.lanes.buckets {
+		if _, own := q.rules.limits[id]; id.scope == name.scope && (!own || id.of == "") {
+			add(b)
+		}
 	}
 	if len(uses) > core.MaxLimitUses {
 		slices.SortFunc(uses, func(a, b core.LimitUse) int {

@@ -175,14 +175,16 @@ func (r *Rules) ClockSet(by core.Instant) {
 func (r *Rules) HasRates() bool { return len(r.dirtyRates) > 0 }
 
 // ForgetRules removes the rules of a queue without jobs.
-func (r *Rules) ForgetRules(q *Queue) {
+func (r *Rules) ForgetRules(n uint32) {
+	q := r.queues[n]
 	if q.whole != nil {
 		r.dropBucket(q.whole)
 	}
 	if q.lanes != nil {
 		r.dropBuckets(q.lanes)
 	}
-	q.lanes, q.rules = nil, nil
+	q.lanes = nil
+	r.dropRules(n)
 }
 
 // CountFit returns how many jobs of a queue may be handed out now. It stops counting at enough. It also returns the

@@ -132,9 +132,21 @@ func (r *Rules) withRules(n uint32) *Queue {
 	q := r.queues[n]
 	if q.rules == nil {
 		q.rules = &queueRules{limits: map[limitName]queueLimit{}}
+		r.ruled.Push(n, r.byName)
 	}
 	return q
 }
+
+// dropRules takes its rules from a queue.
+func (r *Rules) dropRules(n uint32) {
+	if q := r.queues[n]; q.rules != nil {
+		q.rules = nil
+		r.ruled.Remove(n, r.byName)
+	}
+}
+
+// byName is the order of queues by their names.
+func (r *Rules) byName(a, b uint32) bool { return r.queues[a].Name < r.queues[b].Name }
 
 // applyRules applies the rules of a queue. If store is set, it stores them too. It returns the commit that the
 // reply depends on.
@@ -147,7 +159,7 @@ func (r *Rules) applyRules(n uint32, q *Queue, store bool) core.Commit {
 	}
 	r.sortLanes(n, q, r.sortStep)
 	if q.rules.empty() {
-		q.rules = nil
+		r.dropRules(n)
 	}
 	r.host.Offer(n)
 	r.host.DropIdle(n)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"broker/core"
+	"broker/core/internal/queue"
 	"broker/core/internal/slot"
 	"broker/core/internal/table"
 )
@@ -15,7 +16,8 @@ type Rules struct {
 	host     Host
 	sortStep int // cost of a step of laneSort
 
-	queues      []*Queue // by number, from 1
+	queues      []*Queue   // by number, from 1
+	ruled       queue.List // those with rules, by name
 	limitedJobs slot.Map[jobLimits]
 	buckets     slot.Map[bucket] // of all queues
 	serial      uint64           // of the newest bucket

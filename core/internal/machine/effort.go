@@ -24,6 +24,7 @@ import (
 //   - The deadlines that move when the clock is set: 3 ms, once for each time that somebody sets the clock.
 //   - The registrations of a worker, of which Gearman allows 10,000, when it begins or ends to wait: 25 ms.
 //   - The queues that a client names in one operation: 6 ms.
+//   - The types and keys of a queue whose limits are listed with their use, and 20,000 leased jobs.
 //   - The jobs that a client watches, when it logs in again and stays (CancelWaits).
 
 // freeEffort is what every operation may touch.
@@ -66,6 +67,10 @@ func (m *Machine) effortOf(op core.Op) int {
 		asks = removals(op.Limit)
 	case *core.DropQueue:
 		asks = purgeLook * removals(op.Limit)
+	case *core.ListLimits:
+		if op.Queue == "" {
+			asks = 2 * core.MaxLimits // a page, and the names and limits of its last row
+		}
 	case *core.ListJobs:
 		asks = m.effort.Look
 	}

@@ -242,6 +242,43 @@ func TestListsOfClientsAndWorkersLookAtFew(t *testing.T) {
 	}
 }
 
+func TestListOfLimitsLooksAtFewQueues(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	for i := range many {
+		l.do(&core.CreateQueue{Queue: fmt.Sprint("without", i)})
+		l.do(&core.PutLimit{Limit: core.Limit{
+			Selector: core.InQueue(fmt.Sprint("q", i), core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 1},
+		}})
+		l.table.OpenBytes = 0
+	}
+	names := make([]string, core.MaxShared)
+	for i := range names {
+		names[i] = fmt.Sprint("unknown", i)
+	}
+	const shared = 20
+	for i := range shared {
+		l.do(&core.PutLimit{Limit: core.Limit{
+			Name: fmt.Sprint("s", i), Selector: core.Selector{Queues: names}, Throttle: core.Throttle{Leased: 1},
+		}})
+	}
+	pages, found := 0, map[core.LimitID]bool{}
+	for op, more := (core.ListLimits{}), true; more; more = op.After != (core.LimitID{}) {
+		r := l.do(&op)
+		for i := range r.Limits {
+			found[r.Limits[i].ID()] = true
+		}
+		op.After = r.NextLimit
+		pages++
+	}
+	if len(found) != many+shared || pages < many/1000+shared {
+		t.Errorf("%d limits in %d pages", len(found), pages)
+	}
+	if err := l.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestJudgeFindsAnOperationThatWalks makes sure that the bound is one.
 func TestJudgeFindsAnOperationThatWalks(t *testing.T) {
 	t.Parallel()

@@ -66,8 +66,8 @@ func (m *Machine) ForgetRules(name string) (jobs []uint64) {
 	for _, seq := range jobs {
 		m.Forget(seq)
 	}
-	if q := m.queues[n]; q != nil { // it has rules
-		m.limits.ForgetRules(&q.Queue)
+	if m.queues[n] != nil { // it has rules
+		m.limits.ForgetRules(n)
 		m.forgetQueue(n)
 	}
 	return jobs

@@ -38,7 +38,9 @@ func (r *reader) limitOp(verb string, tag uint64) core.Op {
 			FromConfig: r.flag("from-config"),
 		}
 	case "list-limits":
-		return &core.ListLimits{Tag: tag, Queue: queue, After: r.Option("after"), Limit: int(r.number("limit"))}
+		return &core.ListLimits{
+			Tag: tag, Queue: queue, After: core.LimitID{Queue: r.Option("after")}, Limit: int(r.number("limit")),
+		}
 	}
 	s := core.Sharing{Queue: queue, Fair: r.flag("fair"), Ordered: r.flag("ordered"), FromConfig: r.flag("from-config")}
 	switch key := r.Option("key"); key {
