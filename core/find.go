@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // Filter selects jobs: a job must match every field that is set. The zero Filter matches every job.
 type Filter struct {
 	States      []State
@@ -13,15 +15,17 @@ type Filter struct {
 	ErrorClass   string   // type of the last failure
 	Tags         []string // all of these
 	FailureGroup string   // group of the last failure; retrying and dead jobs only
+	Version      string   // JobInfo.Version; leased, retrying and dead jobs only
+	Seqs         []uint64 // one of these numbers, which are in ascending order; nil: all jobs
 	Batch        uint64
 	Parent       uint64
 	// this job, or the jobs of this batch, and everything below: children, jobs that still wait for them, batches
 	Workflow   uint64
 	UniqueKeys []string // holds one of these unique keys
 
-	// NoErrorClass and NoFailureGroup match jobs without an error class or a failure group. They cannot be combined
-	// with ErrorClass and FailureGroup.
-	NoErrorClass, NoFailureGroup bool
+	// NoErrorClass, NoFailureGroup and NoVersion match jobs without an error class, a failure group or a version. They
+	// cannot be combined with ErrorClass, FailureGroup and Version.
+	NoErrorClass, NoFailureGroup, NoVersion bool
 
 	HoldsKey bool // holds any unique key
 
@@ -58,7 +62,8 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 // OnlyGroup reports whether the filter has no conditions except a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.Workflow == 0 && len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested &&
+		f.Parent == 0 && f.Workflow == 0 && f.Version == "" && !f.NoVersion && f.Seqs == nil &&
+		len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested &&
 		f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }
@@ -133,8 +138,8 @@ type Find struct {
 	WithCount bool
 
 	// WithFailures is a maximum number of groups. If it is not zero, the matching retrying and dead jobs are counted by
-	// failure group and type, largest groups first. A filter with conditions other than states, queues, a failure group
-	// and types gets no such counts.
+	// failure group and type, largest groups first. A filter with conditions other than states, queues, a failure
+	// group, types, a version and a range of deaths that consists of whole clock hours gets no such counts.
 	WithFailures int
 }
 
@@ -143,13 +148,48 @@ type FailureCount struct {
 	Group, Type string
 	Jobs        int
 
-	// Those of the jobs that died in each of the last DiedHours clock hours (UTC), the current hour last; nil if none
-	// is dead.
+	// Those of the jobs that died in each clock hour (UTC) of DiedSpan, the oldest hour first; nil if none is dead.
 	Died []int
+
+	// The beginnings of the clock hours in which the first and the last of the dead jobs died; zero if none is dead.
+	FirstHour, LastHour Instant
+
+	// The same by the version of the last worker, at most MaxVersions, largest first; nil if no worker has named one.
+	Versions []VersionCount
 }
 
-// DiedHours is the number of hours in FailureCount.Died.
-const DiedHours = 24
+// VersionCount is the part of a FailureCount whose jobs were last leased by workers with one version.
+type VersionCount struct {
+	Version             string // empty: the workers have named none
+	Jobs                int
+	Died                []int
+	FirstHour, LastHour Instant
+}
+
+// DiedHours is the number of hours in FailureCount.Died for a filter without a range of deaths, MaxDiedHours the
+// maximum, and MaxVersions the maximum length of FailureCount.Versions.
+const (
+	DiedHours    = 24
+	MaxDiedHours = 31 * 24
+	MaxVersions  = 8
+)
+
+// DiedSpan returns the span of the clock hours in FailureCount.Died for a range of deaths: all of a range with both
+// ends, otherwise up to now, or the last DiedHours. It is cut at the front to MaxDiedHours.
+func DiedSpan(r Range, now Instant) Range {
+	const hour = Instant(time.Hour / time.Microsecond)
+	span := Range{To: r.To}
+	if r.To == 0 {
+		span.To = now - now%hour + hour
+	}
+	switch {
+	case r == (Range{}):
+		span.From = span.To - DiedHours*hour
+	default:
+		span.From = max(r.From, span.To-MaxDiedHours*hour)
+	}
+	return span
+}
 
 // TagOf implements Op.
 func (o *Find) TagOf() uint64 { return o.Tag }

@@ -26,6 +26,7 @@ type Lease struct {
 	Pick     Pick // applies again for each job
 	Holder   Holder
 	Worker   string        // id of the worker, kept with the lease; HeldByWorker only
+	Version  string        // of the worker's program, kept with the attempt, cut to MaxWorkerVersion; empty: unknown
 	Deadline Instant       // wait until then; zero: do not wait
 	LeaseFor time.Duration // overrides the LeaseFor of the jobs; zero: does not
 	Max      int           // number of jobs; zero: 1
@@ -43,6 +44,9 @@ type Lease struct {
 	// Otherwise a queue that exists only because leases wait on it disappears with the last of these leases.
 	KeepQueues bool
 }
+
+// MaxWorkerVersion is the number of bytes of Lease.Version that are kept.
+const MaxWorkerVersion = 64
 
 // MaxLeases is the maximum number of jobs that one lease may take.
 const MaxLeases = 1_000

@@ -181,6 +181,7 @@ type JobInfo struct {
 	Wait *Wait // Inspect: of a ready job with the reason WaitLimit or WaitOrder
 
 	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
+	Version      string   // of leased, retrying and dead jobs: Lease.Version of the last lease
 	Waiting      []uint64 // Blocked, or Dead with BrokenFails: the jobs it waits for
 	Dependents   int      // jobs that wait for this one; counted for Inspect with Dependents only
 	Children     int      // children that are not closed

@@ -28,6 +28,7 @@ type TimelineEntry struct {
 	Group    string   // Failed: the group of the failure
 	Text     string   // Failed, Cancelled: the message, cut to MaxTimelineText; Noted: the note
 	Fields   []byte   // Noted: data of the client, in its own form
+	Version  string   // Leased, and the events that end a lease: Lease.Version
 }
 
 // MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text, MaxNoteBytes the size

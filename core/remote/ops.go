@@ -110,6 +110,7 @@ func lease(c *coder, o *core.Lease) {
 	unsigned(c, &o.Pick)
 	unsigned(c, &o.Holder)
 	c.text(&o.Worker)
+	c.text(&o.Version)
 	signed(c, &o.Deadline)
 	signed(c, &o.LeaseFor)
 	signed(c, &o.Max)

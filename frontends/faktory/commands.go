@@ -116,7 +116,7 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 		queues = []string{}
 	}
 	until := s.front.broker.Now().Add(fetchFor)
-	s.fetch = parkedFetch{tag: p.lease(queues, s.workerID, until), until: until, noQueues: len(queues) == 0}
+	s.fetch = parkedFetch{tag: p.lease(queues, s, until), until: until, noQueues: len(queues) == 0}
 	s.Flush()
 }
 

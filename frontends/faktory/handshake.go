@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"broker/core"
 )
 
 // Bounds of a handshake.
@@ -34,6 +37,18 @@ type hello struct {
 	Username string   `json:"username"`
 	PwdHash  string   `json:"pwdhash"`
 	V        int64    `json:"v"`
+}
+
+// version is the version of the worker's program, from the label version:X or version=X; empty: it has no such label.
+func (h *hello) version() string {
+	for _, label := range h.Labels {
+		for _, prefix := range [...]string{"version:", "version="} {
+			if version, ok := strings.CutPrefix(label, prefix); ok {
+				return core.CutText(strings.TrimSpace(version), core.MaxWorkerVersion)
+			}
+		}
+	}
+	return ""
 }
 
 // helloStart is the start of the first line.

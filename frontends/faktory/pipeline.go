@@ -83,11 +83,11 @@ func (p *pipeline) fail(jid string, failure *core.Failure) {
 }
 
 // lease adds a FETCH. It is the last request of its pipeline, because later requests must wait for its answer.
-func (p *pipeline) lease(queues []string, worker string, until core.Instant) (tag uint64) {
+func (p *pipeline) lease(queues []string, s *session, until core.Instant) (tag uint64) {
 	op := p.Leases.Next()
 	op.Tag = p.Expect(pending{kind: fetchRequest})
 	op.Queues, op.Pick, op.Deadline = queues, core.PickInOrder, until
-	op.Holder, op.Worker, op.Late = core.HeldByWorker, worker, true
+	op.Holder, op.Worker, op.Version, op.Late = core.HeldByWorker, s.workerID, s.version, true
 	p.Ask(op)
 	return op.Tag
 }

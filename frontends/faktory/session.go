@@ -39,6 +39,7 @@ type session struct {
 	number   uint64  // of its client, also once that is closed; the leader knows the connection by it
 	worker   *worker // nil: a producer
 	workerID string  // worker id of the leases
+	version  string  // of the worker's program; empty: unknown
 
 	fetch       parkedFetch  // the FETCH that waits for a job
 	lateReplies []core.Reply // replies that arrived during ask
@@ -142,7 +143,7 @@ func (s *session) isQuiet() bool {
 func (s *session) fetchNothing() {
 	until := s.fetch.until
 	s.CancelWaits()
-	s.fetch = parkedFetch{tag: s.Pipeline.lease([]string{}, s.workerID, until), until: until, noQueues: true}
+	s.fetch = parkedFetch{tag: s.Pipeline.lease([]string{}, s, until), until: until, noQueues: true}
 	s.Flush()
 }
 
@@ -249,6 +250,7 @@ func (s *session) admit(h hello, p *access.Principal) {
 	s.phase = serving
 	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
 	s.openClient(p)
+	s.version = h.version()
 	n, ok := s.enter(h)
 	if !ok {
 		s.refuseWorker()

@@ -93,8 +93,12 @@ func TestDeathsOfEachHourAreExact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	last := f.clock.Now().Time().Truncate(time.Hour)
+	start := last.Add(-36 * time.Hour)
+	peakEnd := last.Add(-16 * time.Hour)
 	want := []service.FailureCount{
-		{Group: "Peak", Type: "mail", Jobs: 701, Died: peak}, {Group: "Flat", Type: "mail", Jobs: 121, Died: flat},
+		{Group: "Peak", Type: "mail", Jobs: 701, Died: peak, FirstHour: &start, LastHour: &peakEnd},
+		{Group: "Flat", Type: "mail", Jobs: 121, Died: flat, FirstHour: &start, LastHour: &last},
 	}
 	if got := fmt.Sprint(list.Failures); got != fmt.Sprint(want) {
 		t.Errorf("counted %s, want %v", got, want)

@@ -108,6 +108,8 @@ func markText(e *service.AuditEntry) string {
 		text = map[string]string{
 			"quiet": "quieted ", "terminate": "terminated ", "disconnect": "disconnected ",
 		}[what] + short(60, e.Target)
+	case service.ActionMark:
+		text = short(80, e.Target)
 	case "cluster":
 		text = "the lead was given to " + e.Target
 	}

@@ -45,7 +45,7 @@ func suiteExchanges() (all []frontendtest.Exchange) {
 	// What GET /drain says is not stored, and GET /events begins with a header only.
 	for _, route := range []string{
 		"GET /audit", "GET /backup", "GET /batches", "GET /cluster", "GET /drain", "GET /events", "GET /finished-jobs",
-		"GET /histograms", "GET /jobs", "GET /limits", "GET /operations", "GET /policies", "GET /queues",
+		"GET /histograms", "GET /jobs", "GET /limits", "GET /marks", "GET /operations", "GET /policies", "GET /queues",
 		"GET /schedules", "GET /series", "GET /settings", "GET /storage", "GET /summary", "GET /workers",
 		"POST /reload", "POST /resume", "POST /storage/check", "POST /workers/quiet", "POST /workers/terminate",
 	} {
@@ -74,6 +74,8 @@ func suiteExchanges() (all []frontendtest.Exchange) {
 		{"POST /leases", "", `{"queues":["suite"],"max":5}`},
 		{"DELETE /limits", "/limits?queue=suite", ""},
 		{"PUT /limits", "", `{"queue":"suite","leased":5}`},
+		{"POST /marks", "", `{"text":"deploy"}`},
+		{"DELETE /marks/{id}", "/marks/mark-1", ""},
 		{"DELETE /operations/{id}", "/operations/9", ""},
 		{"GET /operations/{id}", "/operations/9", ""},
 		{"DELETE /queues/{name}", "/queues/suite", ""},

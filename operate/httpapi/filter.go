@@ -28,6 +28,7 @@ type FilterQuery struct {
 	Tag          []string  `query:"tag,explode"`
 	ErrorClass   string    `query:"error_class"`
 	FailureGroup string    `query:"failure_group"`
+	Version      string    `query:"worker_version"`
 	Batch        string    `query:"batch"`
 	Parent       string    `query:"parent"`
 	Workflow     string    `query:"workflow"`

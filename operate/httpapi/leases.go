@@ -17,14 +17,22 @@ type LeaseToken struct {
 	Token string `path:"token" doc:"the lease's token"`
 }
 
+// WorkerVersion is the header with the version of a worker's program.
+type WorkerVersion struct {
+	Version string `header:"Broker-Worker-Version" maxLength:"64" doc:"version of the worker's program, kept with each attempt" example:"4.2"`
+}
+
 type leaseInput struct {
 	QueueName
+	WorkerVersion
 	Wait
 	Body *LeaseBody
 }
 
 // leaseAnyInput is leaseInput for several queues.
 type leaseAnyInput struct {
+	WorkerVersion
+
 	Queue []string `query:"queue,explode" required:"true" minItems:"1" maxItems:"1000" doc:"may be repeated: leases from the first of these queues that has a job"`
 	Wait
 	Body *LeaseBody
@@ -144,17 +152,17 @@ func (s *Server) registerLeases(api huma.API) {
 }
 
 func (s *Server) lease(ctx context.Context, in *leaseInput) (*leaseOutput, error) {
-	return s.leaseFrom(ctx, []string{in.Name}, in.span, in.Body)
+	o := service.LeaseOptions{Queues: []string{in.Name}, Wait: in.span, Version: in.Version}
+	return s.leaseFrom(ctx, o, in.Body)
 }
 
 func (s *Server) leaseAny(ctx context.Context, in *leaseAnyInput) (*leaseOutput, error) {
-	return s.leaseFrom(ctx, in.Queue, in.span, in.Body)
+	return s.leaseFrom(ctx, service.LeaseOptions{Queues: in.Queue, Wait: in.span, Version: in.Version}, in.Body)
 }
 
 func (s *Server) leaseFrom(
-	ctx context.Context, queues []string, wait time.Duration, body *LeaseBody,
+	ctx context.Context, o service.LeaseOptions, body *LeaseBody,
 ) (*leaseOutput, error) {
-	o := service.LeaseOptions{Queues: queues, Wait: wait}
 	if body != nil {
 		o.Worker, o.LeaseFor = body.Worker, seconds(body.LeaseForS)
 	}

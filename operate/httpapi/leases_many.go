@@ -12,6 +12,8 @@ import (
 )
 
 type leaseManyInput struct {
+	WorkerVersion
+
 	Body struct {
 		LeaseBody
 		Queues []string `json:"queues" nullable:"false" minItems:"1" maxItems:"1000" doc:"queues, in the order in which they are emptied"`
@@ -113,7 +115,7 @@ func (s *Server) leaseMany(ctx context.Context, in *leaseManyInput) (*leaseManyO
 	var err error
 	out.Body.Leases, err = s.service().LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
 		Queues: b.Queues, Wait: seconds(b.WaitS), Worker: b.Worker, LeaseFor: seconds(b.LeaseForS), Max: b.Max,
-		Min: b.Min,
+		Min: b.Min, Version: in.Version,
 	})
 	return &out, err
 }

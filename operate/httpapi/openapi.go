@@ -78,6 +78,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerFinished(api)
 	s.registerStorage(api)
 	s.registerBroker(api)
+	s.registerMarks(api)
 	s.registerSchedules(api)
 	s.registerCluster(api)
 	describeArgs(api)

@@ -70,6 +70,7 @@ var statuses = map[service.Code]int{
 	service.CodeScheduleNotFound:  http.StatusNotFound,
 	service.CodeLimitNotFound:     http.StatusNotFound,
 	service.CodeOperationNotFound: http.StatusNotFound,
+	service.CodeMarkNotFound:      http.StatusNotFound,
 	service.CodeLeaseLost:         http.StatusGone,
 	service.CodeBadLease:          http.StatusNotFound,
 	service.CodeConflict:          http.StatusPreconditionFailed,

@@ -37,6 +37,7 @@ var routeBodies = map[string]string{
 	"PUT /limits": `{"queue":"q","scope":"queue","concurrency":1000}`, "DELETE /operations/{id}": "",
 	"DELETE /queues/{name}": "", "PATCH /queues/{name}": `{"paused":false}`,
 	"POST /queues/{name}/clear": `{"states":["dead"]}`,
+	"POST /marks":               `{"text":"deploy"}`, "DELETE /marks/{id}": "",
 	"POST /queues/{name}/lease": "", "POST /reload": "", "POST /resume": "",
 	"POST /schedules": `{"name":"new","every_s":3600,"job":{"queue":"q"}}`, "DELETE /schedules/{name}": "",
 	"PATCH /schedules/{name}": `{"paused":true}`, "PUT /schedules/{name}": `{"every_s":3600,"job":{"queue":"q"}}`,
@@ -119,10 +120,12 @@ func (f *apiFixture) askRoute(route, token string) int {
 	f.call("PUT", apiPath+"/schedules/s", `{"every_s":3600,"job":{"queue":"q"}}`, root)
 	f.call("DELETE", apiPath+"/schedules/new", nil, root)
 	operation := f.call("POST", apiPath+"/job-actions", `{"action":"retry","filter":{}}`, root).want(202)["id"].(string)
+	mark := f.call("POST", apiPath+"/marks", `{"text":"deploy"}`, root).want(201)["id"].(string)
 	method, path, _ := strings.Cut(route, " ")
 	id := ""
 	for prefix, value := range map[string]string{
 		"/jobs/": job, "/workflows/": job, "/batches/": batch, "/operations/": operation, "/workers/": "1",
+		"/marks/": mark,
 	} {
 		if strings.HasPrefix(path, prefix) {
 			id = value

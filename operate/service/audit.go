@@ -158,15 +158,22 @@ func (e *AuditEntry) concerns(queue string) bool {
 	return e.Target == name || e.Target == "*" || slices.Contains(strings.Fields(e.Target), name)
 }
 
-// Marks lists the changes since a time that charts of a queue show, oldest first: pauses. Charts of all queues (queue
-// is empty) also show changes of many jobs, workers that were told to stop, and changes of the leader.
+// Marks lists the marks and the changes since a time that charts of a queue show, oldest first: pauses. Charts of all
+// queues (queue is empty) also show changes of many jobs, workers that were told to stop, and changes of the leader.
 func (s *Service) Marks(caller Caller, queue string, from time.Time) ([]AuditEntry, error) {
 	if err := caller.mayRead(queue); err != nil {
 		return nil, err
 	}
+	var found []AuditEntry
+	if named, err := s.ListMarks(caller); err == nil {
+		for _, m := range named {
+			if !m.At.Before(from) {
+				found = append(found, AuditEntry{At: m.At, Who: m.Who, Action: ActionMark, Target: m.Text})
+			}
+		}
+	}
 	s.audit.mu.Lock()
 	defer s.audit.mu.Unlock()
-	var found []AuditEntry
 	for i := range s.audit.entries {
 		e := &s.audit.entries[i]
 		marked := false
@@ -184,8 +191,12 @@ func (s *Service) Marks(caller Caller, queue string, from time.Time) ([]AuditEnt
 			found = append(found, *e)
 		}
 	}
+	slices.SortStableFunc(found, func(a, b AuditEntry) int { return a.At.Compare(b.At) })
 	return found, nil
 }
+
+// ActionMark is the action of an entry of Marks that is a Mark.
+const ActionMark = "mark"
 
 // Audit lists entries, the newest first. If before is not zero, it starts below that number.
 func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, error) {
@@ -211,6 +222,8 @@ func ContentOf(name string) string {
 		return "an audit log"
 	case strings.HasPrefix(name, operationMeta):
 		return "operations"
+	case strings.HasPrefix(name, markMeta):
+		return "marks"
 	}
 	return ""
 }

@@ -23,6 +23,7 @@ const (
 	CodeScheduleNotFound  Code = "schedule_not_found"
 	CodeLimitNotFound     Code = "limit_not_found"
 	CodeOperationNotFound Code = "operation_not_found"
+	CodeMarkNotFound      Code = "mark_not_found"
 	CodeDuplicate         Code = "duplicate_id"
 	CodeNotUnique         Code = "not_unique"
 	CodeLeaseLost         Code = "lease_lost"

@@ -16,6 +16,7 @@ type JobFilter struct {
 	States, Queues, Types, Origins, Tags       []string // one of these; all of the tags
 	QueuePrefix, Worker, ErrorClass            string
 	FailureGroup, Batch, Parent, Workflow      string
+	Version                                    string
 	UniqueKey, IDPrefix                        string
 	Text, BodyText, Anywhere                   string
 	FailedBy                                   string // the worker that has reported the last failure
@@ -50,6 +51,7 @@ func (s *Service) coreFilter(ctx context.Context, c *session, f *JobFilter) (cor
 	}
 	out.ErrorClass, out.NoErrorClass = nameOrNone(f.ErrorClass)
 	out.FailureGroup, out.NoFailureGroup = nameOrNone(f.FailureGroup)
+	out.Version, out.NoVersion = nameOrNone(f.Version)
 	var err error
 	if out.States, err = ParseStates(f.States); err != nil {
 		return out, err
@@ -174,7 +176,33 @@ type FailureCount struct {
 	Group string `json:"failure_group" doc:"empty: none"`
 	Type  string `json:"type"`
 	Jobs  int    `json:"jobs"`
-	Died  []int  `json:"died_per_hour,omitempty" doc:"deaths in each of the last 24 clock hours (UTC)"`
+	Died  []int  `json:"died_per_hour,omitempty" doc:"deaths in each clock hour (UTC) of the range of deaths, at most the last 744; without a range, in the last 24 hours"`
+
+	FirstHour *time.Time     `json:"first_hour,omitempty" doc:"clock hour in which the first of the dead jobs died"`
+	LastHour  *time.Time     `json:"last_hour,omitempty" doc:"clock hour in which the last of the dead jobs died"`
+	Versions  []VersionCount `json:"versions,omitempty" doc:"the same by the version of the last worker; at most 8, largest first"`
+}
+
+// VersionCount is the part of a FailureCount whose jobs were last leased by workers of one version.
+type VersionCount struct {
+	Version   string     `json:"worker_version" doc:"empty: the workers name none"`
+	Jobs      int        `json:"jobs"`
+	Died      []int      `json:"died_per_hour,omitempty"`
+	FirstHour *time.Time `json:"first_hour,omitempty"`
+	LastHour  *time.Time `json:"last_hour,omitempty"`
+}
+
+func failureCountOf(f *core.FailureCount) FailureCount {
+	count := FailureCount{
+		Group: text(f.Group), Type: text(f.Type), Jobs: f.Jobs, Died: f.Died, FirstHour: timeOf(f.FirstHour),
+		LastHour: timeOf(f.LastHour),
+	}
+	for _, v := range f.Versions {
+		count.Versions = append(count.Versions, VersionCount{
+			text(v.Version), v.Jobs, v.Died, timeOf(v.FirstHour), timeOf(v.LastHour),
+		})
+	}
+	return count
 }
 
 // searchFor limits the search for a page of jobs. A filter without an index that matches few of many millions of jobs
@@ -225,9 +253,8 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 		}
 		if p.Failures > 0 && r.Failures != nil {
 			list.Failures, p.Failures = []FailureCount{}, 0
-			for _, f := range r.Failures {
-				count := FailureCount{Group: text(f.Group), Type: text(f.Type), Jobs: f.Jobs, Died: f.Died}
-				list.Failures = append(list.Failures, count)
+			for i := range r.Failures {
+				list.Failures = append(list.Failures, failureCountOf(&r.Failures[i]))
 			}
 		}
 		from.Looked += r.Looked

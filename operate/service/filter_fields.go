@@ -56,6 +56,11 @@ var FilterFields = []FilterField{
 		text: func(f *JobFilter) *string { return &f.FailureGroup },
 	},
 	{
+		Name: "worker_version", Word: "version", Label: "worker version",
+		Doc:  "leased, retrying or dead, last leased by a worker of this version; none: of a worker that names none",
+		text: func(f *JobFilter) *string { return &f.Version },
+	},
+	{
 		Name: "origin", Word: "origin", Label: "submitted by", Doc: "submitted by this protocol",
 		Choices: append(core.ProtocolNames(), core.Internal.String()),
 		list:    func(f *JobFilter) *[]string { return &f.Origins },

@@ -71,6 +71,8 @@ type Job struct {
 	Failure     *Failure   `json:"failure,omitempty" doc:"the last failure"`
 	Outcome     *Outcome   `json:"outcome,omitempty"`
 
+	Version string `json:"worker_version,omitempty" doc:"for leased, retrying and dead jobs: version of the last worker's program, if it named one"`
+
 	FailureGroup string `json:"failure_group,omitempty" doc:"for retrying and dead jobs: the error class, unless the failure has another group"`
 
 	Damage string `json:"damage,omitempty" doc:"the reason why the store cannot read a part of it; no worker gets a damaged job"`
@@ -138,7 +140,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	}
 	v.Queue, v.QueueBytes = textOrBytes(info.Queue)
 	v.setTime(info.State, info.ReadyAt)
-	v.FailureGroup = text(info.FailureGroup)
+	v.FailureGroup, v.Version = text(info.FailureGroup), text(info.Version)
 	v.Damage = text(info.Damage)
 	if info.Reason != core.WaitNone {
 		v.Reason = info.Reason.String()

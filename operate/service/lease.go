@@ -18,6 +18,7 @@ type LeaseOptions struct {
 	Queues   []string      // in the order in which they are emptied
 	Wait     time.Duration // zero: not at all
 	Worker   string        // the worker's own name; empty: that of its principal or host
+	Version  string        // of the worker's program; empty: unknown
 	LeaseFor time.Duration // zero: the job's value, else the default lease
 	Max      int           // jobs; zero: one
 	Min      int           // wait until this many are ready, or Wait is over
@@ -74,7 +75,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	defer c.Close()
 	op := &core.Lease{
 		Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker, LeaseFor: o.LeaseFor,
-		Max: o.Max, Min: o.Min, MaxBytes: maxLeaseBytes,
+		Version: text(o.Version), Max: o.Max, Min: o.Min, MaxBytes: maxLeaseBytes,
 	}
 	if o.Wait > 0 {
 		op.Deadline = s.Now().Add(o.Wait)
@@ -87,6 +88,7 @@ func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) 
 	leases := make([]Lease, len(replies))
 	for i := range replies {
 		leases[i] = s.leaseOf(&replies[i], o.Worker)
+		leases[i].Job.Version = o.Version
 	}
 	return leases, nil
 }

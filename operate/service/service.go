@@ -92,6 +92,7 @@ type Service struct {
 	merging  sync.Mutex // serializes changes that depend on the current settings of a queue
 
 	operations operations
+	marks      marks
 	events     eventHub
 	keys       usedKeys
 }
@@ -112,6 +113,9 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	if err := s.loadOperations(); err != nil {
+		return nil, err
+	}
+	if err := s.loadMarks(); err != nil {
 		return nil, err
 	}
 	if err := s.loadKeys(); err != nil {

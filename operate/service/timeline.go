@@ -20,6 +20,7 @@ type TimelineEntry struct {
 	Detail   string          `json:"detail,omitempty" doc:"failed: the error class"`
 	Group    string          `json:"group,omitempty" doc:"failed: the failure group"`
 	Text     string          `json:"text,omitempty" doc:"failed: the message; noted: the note"`
+	Version  string          `json:"version,omitempty" doc:"leased, and the end of a lease: version of the worker's program"`
 	Fields   json.RawMessage `json:"fields,omitempty" doc:"noted: data of the client"`
 }
 
@@ -34,6 +35,7 @@ func timelineOf(t *core.Timeline, caller Caller) []TimelineEntry {
 		all[i] = TimelineEntry{
 			Number: e.Number, At: timeOf(e.At), Kind: eventKindName(e.Kind), Worker: text(e.Worker), Address: e.Address,
 			Queue: text(e.Queue), Detail: text(e.Detail), Group: e.Group, Text: text(e.Text),
+			Version: text(e.Version),
 		}
 		if e.Queue != "" && caller.may(access.Read, e.Queue) != nil {
 			all[i].Queue = ""

@@ -29,6 +29,7 @@ func Commands() []*cobra.Command {
 		},
 		GroupOperate: {
 			drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(),
+			markCommand(), marksCommand(),
 			clusterCommand(), healthcheckCommand(), importCommand(), recordCommand(), replayCommand(),
 		},
 	}

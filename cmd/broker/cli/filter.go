@@ -43,6 +43,7 @@ var filterFlags = []filterFlag{
 	{"worker", "worker", "leased to this `WORKER`", oneText},
 	{"failed-by", "failed_by", "whose last failure this `WORKER` reported", oneText},
 	{"error-class", "error_class", "whose last failure has this `CLASS`; none: no class", oneText},
+	{"worker-version", "worker_version", "last leased by a worker of this `VERSION`; none: of no version", oneText},
 	{"failure-group", "failure_group", "whose last failure is in this `GROUP`; none: no group", oneText},
 	{"batch", "batch", "of this `BATCH`", oneText},
 	{"workflow", "workflow", "in the workflow `ID`: this job or batch, and all jobs below", oneText},

@@ -2,8 +2,10 @@ package find
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"broker/core"
 	"broker/core/internal/queue"
@@ -113,34 +115,49 @@ func (s *Search) countedSpan() (n int, known bool) {
 	return n, true
 }
 
-// CountsFailures reports whether the filter names only states, queues, a failure group and types, so that retrying and
-// dead jobs are counted by failure group and type.
+// CountsFailures reports whether the filter names only states, queues, a failure group, types, a version and whole
+// hours of death, so that retrying and dead jobs are counted by failure group and type.
 func (s *Search) CountsFailures() bool {
 	f := *s.f
-	f.Types = nil
+	const hour = core.Instant(time.Hour / time.Microsecond)
+	if f.Died.From%hour != 0 || f.Died.To%hour != 0 {
+		return false
+	}
+	f.Types, f.Version, f.NoVersion, f.Died = nil, "", false, core.Range{}
 	return f.OnlyGroup() && len(s.table.Groups.Counts) <= max(s.effort.Look, 1<<16)
 }
 
 // countedFailures returns the number of matches of a filter for retrying or dead jobs that names a failure group,
 // types or both, and perhaps queues.
 func (s *Search) countedFailures() (n int, known bool) {
-	counts := s.table.Groups.Counts
 	if s.plain || !s.CountsFailures() || s.states&^setOf([]core.State{core.Retrying, core.Dead}) != 0 {
 		return 0, false
 	}
-	for key, jobs := range counts {
-		if s.hasFailure(key) {
-			n += jobs
-		}
+	for key, jobs := range s.table.Groups.Counts {
+		n += s.failures(key, jobs)
 	}
 	return n, true
 }
 
-// hasFailure reports whether jobs that are counted by a key match.
+// failures returns how many of the jobs that are counted by a key match.
+func (s *Search) failures(key table.FailureKey, jobs int) int {
+	switch {
+	case !s.hasFailure(key):
+		return 0
+	case s.f.Died == (core.Range{}):
+		return jobs
+	case key.State != core.Dead:
+		return 0
+	}
+	return s.table.Groups.Deaths[key].Within(s.f.Died)
+}
+
+// hasFailure reports whether jobs that are counted by a key match, whenever they died.
 func (s *Search) hasFailure(key table.FailureKey) bool {
 	ofGroup := (s.group == 0 || key.Group == s.group) && (!s.f.NoFailureGroup || key.Group == 0)
 	ofType := s.kinds == nil || key.Kind != 0 && s.kinds[key.Kind] || key.Kind == 0 && s.named[key.Queue]
-	return !s.never && ofGroup && ofType && s.states.has(key.State) && s.hasQueue(key.Queue)
+	ofVersion := (s.version == 0 || key.Version == s.version) && (!s.f.NoVersion || key.Version == 0)
+	return !s.never && ofGroup && ofType && ofVersion && s.states.has(key.State) && s.hasQueue(key.Queue)
 }
 
 // failureName is what jobs of a core.FailureCount have in common.
@@ -154,42 +171,92 @@ func failureNameOf(key table.FailureKey) failureName {
 	return of
 }
 
+// failureSum is a core.FailureCount that is being counted.
+type failureSum struct {
+	failureName
+	core.FailureCount
+
+	versions map[uint32]*core.VersionCount
+}
+
 // Failures returns the largest counts of matching jobs by failure group and type.
 func (s *Search) Failures(limit int) []core.FailureCount {
-	type group struct {
-		failureName
-		core.FailureCount
-	}
-	sums := map[failureName]int{}
-	for key, n := range s.table.Groups.Counts {
-		if s.hasFailure(key) {
-			sums[failureNameOf(key)] += n
+	sums := map[failureName]*failureSum{}
+	for key, jobs := range s.table.Groups.Counts {
+		if n := s.failures(key, jobs); n > 0 {
+			s.sumOf(sums, key).add(key, n)
 		}
 	}
-	all := make([]group, 0, len(sums))
-	for of, n := range sums {
+	all := slices.SortedFunc(maps.Values(sums), func(a, b *failureSum) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Group, b.Group), strings.Compare(a.Type, b.Type))
+	})
+	all = all[:min(len(all), limit)]
+	shown := make(map[failureName]*failureSum, len(all))
+	for _, sum := range all {
+		shown[sum.failureName] = sum
+	}
+	span := core.DiedSpan(s.f.Died, s.table.Now)
+	for key, deaths := range s.table.Groups.Deaths {
+		if sum := shown[failureNameOf(key)]; sum != nil && s.hasFailure(key) {
+			open := s.f.Died.To == 0
+			addDeaths(&sum.Died, &sum.FirstHour, &sum.LastHour, deaths, span, open)
+			if v := sum.versions[key.Version]; v != nil {
+				addDeaths(&v.Died, &v.FirstHour, &v.LastHour, deaths, span, open)
+			}
+		}
+	}
+	counts := make([]core.FailureCount, len(all))
+	for i, sum := range all {
+		counts[i] = sum.FailureCount
+		counts[i].Versions = s.versionsOf(sum)
+	}
+	return counts
+}
+
+// sumOf returns the sum for a key.
+func (s *Search) sumOf(sums map[failureName]*failureSum, key table.FailureKey) *failureSum {
+	of := failureNameOf(key)
+	if sums[of] == nil {
 		typ := s.table.Types.NameOf(of.kind)
 		if of.kind == 0 {
 			typ = s.table.QueueAt(of.queue).Name
 		}
-		name := s.table.Groups.Names.NameOf(of.group)
-		all = append(all, group{of, core.FailureCount{Group: name, Type: typ, Jobs: n}})
+		count := core.FailureCount{Group: s.table.Groups.Names.NameOf(of.group), Type: typ}
+		sums[of] = &failureSum{of, count, map[uint32]*core.VersionCount{}}
 	}
-	slices.SortFunc(all, func(a, b group) int {
-		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Group, b.Group), strings.Compare(a.Type, b.Type))
+	return sums[of]
+}
+
+// add adds jobs that are counted by a key.
+func (f *failureSum) add(key table.FailureKey, jobs int) {
+	f.Jobs += jobs
+	if f.versions[key.Version] == nil {
+		f.versions[key.Version] = &core.VersionCount{}
+	}
+	f.versions[key.Version].Jobs += jobs
+}
+
+// versionsOf returns the parts of a sum by version, if a version is known.
+func (s *Search) versionsOf(f *failureSum) (all []core.VersionCount) {
+	if len(f.versions) == 1 && f.versions[0] != nil {
+		return nil
+	}
+	for number, v := range f.versions {
+		v.Version = s.table.Versions.Names.NameOf(number)
+		all = append(all, *v)
+	}
+	slices.SortFunc(all, func(a, b core.VersionCount) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Version, b.Version))
 	})
-	all = all[:min(len(all), limit)]
-	counts, place := make([]core.FailureCount, len(all)), make(map[failureName]int, len(all))
-	for i := range all {
-		counts[i], place[all[i].failureName] = all[i].FailureCount, i
+	return all[:min(len(all), core.MaxVersions)]
+}
+
+// addDeaths adds deaths to the counts of the hours of a span.
+func addDeaths(died *[]int, first, last *core.Instant, deaths *table.Deaths, span core.Range, open bool) {
+	if *died == nil {
+		*died = make([]int, span.To.Sub(span.From)/time.Hour)
+		*first = deaths.First()
 	}
-	for key, deaths := range s.table.Groups.Deaths {
-		if i, shown := place[failureNameOf(key)]; shown && s.hasFailure(key) {
-			if counts[i].Died == nil {
-				counts[i].Died = make([]int, core.DiedHours)
-			}
-			deaths.AddTo(counts[i].Died, s.table.Now)
-		}
-	}
-	return counts
+	deaths.AddTo(*died, span.From, open)
+	*first, *last = min(*first, deaths.First()), max(*last, deaths.Last())
 }

@@ -28,6 +28,7 @@ type Search struct {
 	named    map[uint32]bool // queues whose name is one of the types
 	unique   []table.Digest  // of the unique keys
 	group    uint32
+	version  uint32
 	tags     []uint32 // the rarest first
 	worker   uint32
 
@@ -159,6 +160,10 @@ func (s *Search) resolveNames() {
 		s.group = s.table.Groups.Names.NumberOf(f.FailureGroup)
 		s.never = s.never || s.group == 0
 	}
+	if f.Version != "" {
+		s.version = s.table.Versions.Names.NumberOf(f.Version)
+		s.never = s.never || s.version == 0
+	}
 	s.resolveTags()
 	for _, key := range f.UniqueKeys {
 		s.unique = append(s.unique, table.DigestOf(key))
@@ -192,6 +197,7 @@ func (s *Search) impliedStates() {
 	}
 	narrow(f.Worker != "" || f.CancelRequested, core.Leased)
 	narrow(f.FailureGroup != "" || f.NoFailureGroup, core.Retrying, core.Dead)
+	narrow(f.Version != "" || f.NoVersion, core.Leased, core.Retrying, core.Dead)
 	narrow(f.Due != (core.Range{}), core.Scheduled, core.Retrying)
 	narrow(f.Died != (core.Range{}), core.Dead)
 	narrow(f.Finished != (core.Range{}), core.Done)
@@ -251,7 +257,22 @@ func (s *Search) Matches(h uint32) bool {
 		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) &&
 		(len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) &&
 		(!f.HoldsKey || e.Unique != (table.Digest{})) && (!f.CancelRequested || e.Has(table.Stopping)) &&
+		(f.Seqs == nil || isIn(f.Seqs, e.Seq)) && s.hasVersion(h) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
+}
+
+// isIn reports whether an ascending list has a number.
+func isIn(seqs []uint64, seq uint64) bool {
+	_, found := slices.BinarySearch(seqs, seq)
+	return found
+}
+
+// hasVersion reports whether the version of a leased, retrying or dead job matches.
+func (s *Search) hasVersion(h uint32) bool {
+	if s.version == 0 && !s.f.NoVersion {
+		return true
+	}
+	return s.table.VersionNumber(h) == s.version
 }
 
 func (s *Search) hasQueue(n uint32) bool {

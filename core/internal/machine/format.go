@@ -21,6 +21,7 @@ import (
 //   - moves by a policy of the configuration file: the job is dead in its own queue
 //   - used rates: after a restart, a rate starts with its whole burst
 //   - ends of extended leases: see leaseEnd
+//   - versions of workers: after a restart, a job that failed earlier has none
 
 // Formats with which the features that no client asks for begin.
 const (
@@ -28,6 +29,7 @@ const (
 	ratesFormat    = 4
 	movesFormat    = 4
 	leaseEndFormat = 5
+	versionFormat  = 5
 )
 
 // stores reports whether the entries from now on have at least this format.

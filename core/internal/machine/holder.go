@@ -44,6 +44,7 @@ func (m *Machine) grantOf(e *table.Entry) core.Grant {
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *table.Entry) {
 	e.Set(table.Held)
 	e.HolderKind, e.HolderFrom = op.Holder, c.protocol
+	m.table.SetVersion(h, core.CutText(op.Version, core.MaxWorkerVersion))
 	key, worker := uint64(c.id), c.own
 	switch op.Holder {
 	case core.HeldByConn:
@@ -105,7 +106,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	}
 	m.unhold(h, e)
 	m.adoptConsumer(c, op.Worker)
-	to := core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}
+	to := core.Lease{Holder: core.HeldByWorker, Worker: op.Worker, Version: m.table.LastVersion(h)}
 	granted := table.Millis(op.LeaseFor)
 	if granted == 0 {
 		granted = m.grantFor(e, &to, 0)

@@ -75,7 +75,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if e.State == core.Ready {
 		i.ReadyAt = min(i.ReadyAt, m.table.Now) // its position may be later; see Table.FirstPlace
 	}
-	i.Tags, i.FailureGroup = m.table.TagsOf(h), m.table.GroupName(e)
+	i.Tags, i.FailureGroup, i.Version = m.table.TagsOf(h), m.table.GroupName(e), m.table.VersionOf(h, e)
 	if e.Has(table.Traced) {
 		i.Trace = m.table.TraceOf(h)
 	}

@@ -117,7 +117,8 @@ func (r *reader) find(tag uint64) core.Op {
 			Workflow:       uint64(r.number("workflow")),
 			NoFailureGroup: r.flag("no-group"), UniqueKeys: list("unique"), HoldsKey: r.flag("holds-key"),
 			CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"),
-			Died: span("died"), Finished: span("finished"),
+			Died: span("died"), Finished: span("finished"), Version: r.Option("version"),
+			NoVersion: r.flag("no-version"), Seqs: r.seqs("seqs"),
 		},
 	}
 	for _, name := range list("states") {
@@ -218,6 +219,10 @@ func (p *player) foundText(r *core.Reply) string {
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, " %q of %s: %d", f.Group, f.Type, f.Jobs)
+		for _, v := range f.Versions {
+			fmt.Fprintf(&b, " (%q: %d from %s to %s, %v)", v.Version, v.Jobs, p.at(v.FirstHour), p.at(v.LastHour),
+				v.Died[max(0, len(v.Died)-2):])
+		}
 	}
 	return strings.TrimSuffix(b.String(), " ")
 }

@@ -288,7 +288,8 @@ func (r *reader) job(queue string) *core.Job {
 func (r *reader) lease(tag uint64) core.Op {
 	op := &core.Lease{
 		Tag: tag, Deadline: r.instant("until"), Worker: r.Option("worker"), LeaseFor: r.span("for"),
-		Max: int(r.number("max")), Min: int(r.number("min")), MaxBytes: int(r.number("max-bytes")),
+		Version: r.Option("version"),
+		Max:     int(r.number("max")), Min: int(r.number("min")), MaxBytes: int(r.number("max-bytes")),
 	}
 	op.Holder = map[byte]core.Holder{
 		'w': core.HeldByNobody, 'g': core.HeldByConn, 'f': core.HeldByWorker, 'i': core.HeldByConn,

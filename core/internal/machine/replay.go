@@ -194,6 +194,7 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 		p := *s.Progress
 		m.table.EnsureTransient(h).Progress = &p
 	}
+	m.table.SetVersion(h, s.Version)
 	switch s.State {
 	case core.Leased:
 		m.restoreLease(h, e, s)

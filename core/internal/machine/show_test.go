@@ -356,6 +356,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.LeasedAt != 0, "leased=%s", p.at(i.LeasedAt))
 	add(i.LeaseUntil != 0, "until=%s", p.at(i.LeaseUntil))
 	add(i.Worker != "", "worker=%s", i.Worker)
+	add(i.Version != "", "version=%s", i.Version)
 	add(i.Attempts != 0, "attempts=%d", i.Attempts)
 	add(i.Fails != 0, "fails=%d", i.Fails)
 	add(i.Epoch != i.Attempts, "epoch=%d", i.Epoch)

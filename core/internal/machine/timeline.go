@@ -46,6 +46,7 @@ func (m *Machine) addEntry(by *client, h uint32, e *table.Entry, t core.Timeline
 	}
 	t.At = m.table.Now
 	t.Protocol, t.Worker, t.Address = m.causer(by, e, t.Kind)
+	t.Version = m.versionIn(h, e, t.Kind)
 	m.table.AppendEntry(h, e, t)
 }
 
@@ -63,6 +64,7 @@ func (m *Machine) reconstruct(h uint32, e *table.Entry, next *core.TimelineEntry
 	}
 	leased := core.TimelineEntry{Kind: core.EventLeased, At: e.LeasedAt}
 	leased.Protocol, leased.Worker, leased.Address = m.causer(nil, e, core.EventLeased)
+	leased.Version = m.versionIn(h, e, core.EventLeased)
 	m.table.AppendEntry(h, e, leased)
 }
 
@@ -82,6 +84,18 @@ func (m *Machine) causer(by *client, e *table.Entry, kind core.EventKind) (p cor
 		return e.HolderFrom, m.lastHolder.name, address
 	}
 	return p, worker, address
+}
+
+// endOfLease are the events that end a lease, and the lease itself.
+const endOfLease = 1<<core.EventLeased | 1<<core.EventReleased | 1<<core.EventLeaseExpired | 1<<core.EventFailed |
+	1<<core.EventDone
+
+// versionIn returns the version of the worker's program for an entry of a timeline.
+func (m *Machine) versionIn(h uint32, e *table.Entry, kind core.EventKind) string {
+	if endOfLease&event.Bit(kind) == 0 || e.State != core.Leased || !m.stores(versionFormat) {
+		return ""
+	}
+	return m.table.LastVersion(h)
 }
 
 // holderAddress returns the address of the connection that has a leased job. The address of a worker with an id is

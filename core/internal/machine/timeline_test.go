@@ -24,6 +24,7 @@ func (p *player) timeline(t *core.Timeline) (lines []string) {
 			{"group", e.Group},
 			{"text", e.Text},
 			{"fields", string(e.Fields)},
+			{"version", e.Version},
 		} {
 			if f.value != "" {
 				line += fmt.Sprintf(" %s=%q", f.name, f.value)

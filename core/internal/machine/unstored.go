@@ -84,7 +84,7 @@ type Sealed struct {
 // makes it durable, then calls Committed. into is emptied and reused.
 func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
-	m.table.StoreLeaseEnds = m.stores(leaseEndFormat)
+	m.table.StoreLeaseEnds, m.table.StoreVersions = m.stores(leaseEndFormat), m.stores(versionFormat)
 	m.table.Seal(&into.Sealed)
 	into.Waiters, m.waitsOpen = append(into.Waiters[:0], m.waitsOpen...), m.waitsOpen[:0]
 	b.Meta = m.schedules.Seal(m.batches.Seal(b.Meta))

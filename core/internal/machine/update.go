@@ -59,10 +59,10 @@ func (m *Machine) setFields(h uint32, e *table.Entry, j *core.Job, set *core.Job
 	n := *j
 	setPayload(&n, set)
 	if set.Type != nil {
-		m.table.CountFailure(e, -1)
+		m.table.CountFailure(h, e, -1)
 		m.dropType(e)
 		m.table.SetType(e, n.Type)
-		m.table.CountFailure(e, 1)
+		m.table.CountFailure(h, e, 1)
 	}
 	if set.Tags != nil {
 		m.table.SetTags(h, n.Tags)

@@ -46,8 +46,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	}
 	wantSame(t, &o, recordtest.FullOutcome())
 	var e core.TimelineEntry
-	if err := record.DecodeTimelineEntry(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()),
-		&e); err != nil {
+	if err := record.DecodeTimelineEntry(encodedEvent(recordtest.FullTimelineEntry()), &e); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, &e, recordtest.FullTimelineEntry())
@@ -56,6 +55,12 @@ func TestEveryFieldIsKept(t *testing.T) {
 // encodedJob is AppendJob without the format.
 func encodedJob(dst []byte, j *core.Job, stored record.Parts) []byte {
 	b, _ := record.AppendJob(dst, j, stored)
+	return b
+}
+
+// encodedEvent is the encoding of an entry of a timeline.
+func encodedEvent(e *core.TimelineEntry) []byte {
+	b, _ := record.AppendTimelineEntry(nil, e)
 	return b
 }
 
@@ -160,7 +165,7 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries = 0, 0, false, 0
 	status.KeptByQueue, status.Group = false, ""
 	status.Unstored, status.Tally, status.Moved = nil, nil, nil
-	status.StopAfter, status.LogChunks, status.LeaseUntil = 0, 0, 0
+	status.StopAfter, status.LogChunks, status.LeaseUntil, status.Version = 0, 0, 0, ""
 	wantHex(t, "status", encodedStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""
@@ -302,7 +307,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encodedStatus(nil, 77, recordtest.FullStatus()))
 	f.Add(record.AppendFailure(nil, recordtest.FullFailure()))
 	f.Add(record.AppendOutcome(nil, recordtest.FullOutcome()))
-	f.Add(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()))
+	f.Add(encodedEvent(recordtest.FullTimelineEntry()))
 	f.Add(record.External)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -327,7 +332,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		e, e2 := new(core.TimelineEntry), new(core.TimelineEntry)
 		if err := record.DecodeTimelineEntry(b, e); err == nil {
-			if err := record.DecodeTimelineEntry(record.AppendTimelineEntry(nil, e), e2); err != nil {
+			if err := record.DecodeTimelineEntry(encodedEvent(e), e2); err != nil {
 				t.Errorf("entry %+v: %v", e, err)
 			}
 			if len(e.Fields) == 0 {

@@ -190,7 +190,9 @@ func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte, format int) 
 	if f&changeTimeline != 0 {
 		dst = binary.AppendUvarint(dst, uint64(len(ch.Timeline)))
 		for i := range ch.Timeline {
-			buf = AppendTimelineEntry(buf[:0], &ch.Timeline[i].Entry)
+			needs := 0
+			buf, needs = AppendTimelineEntry(buf[:0], &ch.Timeline[i].Entry)
+			format = max(format, needs)
 			dst = appendBytes(binary.AppendUvarint(dst, uint64(ch.Timeline[i].Slot)), buf)
 		}
 	}

@@ -44,6 +44,9 @@ type Feature struct {
 // valuesFormat is the format of all features that are values of older fields.
 const valuesFormat = 4
 
+// versionFormat is the first format that has versions of workers, in statuses and timelines.
+const versionFormat = 5
+
 // Names of features that have several parts.
 const (
 	featureTallies = "counts of releases, timeouts, burials and kicks"

@@ -57,7 +57,8 @@ func TestEveryFieldIsCarriedOrRefusedByEveryFormat(t *testing.T) {
 			t.Errorf("%s is refused by %d formats, want 3", name, refused[name])
 		}
 	}
-	if refused["status.LeaseUntil"] != 4 || refused["job.Rare"] != 4 || refused["job.Priority"] != 0 {
+	if refused["status.LeaseUntil"] != 4 || refused["job.Rare"] != 4 || refused["status.Version"] != 4 ||
+		refused["timeline.Version"] != 4 || refused["job.Priority"] != 0 {
 		t.Errorf("refused: %v", refused)
 	}
 }

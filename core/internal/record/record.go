@@ -107,6 +107,7 @@ type Status struct {
 	LeaseUntil core.Instant
 	Worker     string
 	Group      string         // Retrying, Dead: failure group
+	Version    string         // Leased, Retrying, Dead: core.Lease.Version
 	Waiting    []uint64       // Blocked: its dependencies and its parent; jobs in it that are closed by now are done
 	Unstored   []uint64       // jobs in Waiting that are not stored: if one is missing, it was lost and not done
 	Progress   *core.Progress // nil: none was reported

@@ -52,6 +52,7 @@ var statusTable = newTable[Status]([]row{
 	{name: "LogChunks", format: 4, feature: featureLogs, high: core.LogChunks},
 	{name: "Moved.From", format: 4, feature: featureMoved, kind: isMovedFrom, also: "After"},
 	{name: "LeaseUntil", format: 5, feature: "ends of extended leases", after: "LeasedAt"},
+	{name: "Version", format: versionFormat, feature: "versions of workers"},
 })
 
 var statusProgress, statusTally, statusMoved = statusTable.within("Progress"), statusTable.within("Tally"),

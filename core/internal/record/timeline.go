@@ -16,16 +16,22 @@ const (
 	entryGroup
 	entryText
 	entryFields // the rest of the record
+	entryVersion
 
 	entryKnown = 1<<iota - 1
 )
 
-// AppendTimelineEntry encodes e.
-func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) []byte {
+// AppendTimelineEntry encodes e, and returns the first format that can carry it.
+func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) (_ []byte, format int) {
+	format = 1
+	if e.Version != "" {
+		format = versionFormat
+	}
 	f := flag(e.Protocol != 0,
 		entryProtocol) | flag(e.Worker != "", entryWorker) | flag(e.Address != "", entryAddress) |
 		flag(e.Queue != "", entryQueue) | flag(e.Detail != "", entryDetail) | flag(e.Group != "", entryGroup) |
-		flag(e.Text != "", entryText) | flag(len(e.Fields) > 0, entryFields)
+		flag(e.Text != "", entryText) | flag(len(e.Fields) > 0, entryFields) |
+		flag(e.Version != "", entryVersion)
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	dst = binary.AppendUvarint(dst, uint64(e.Number))
@@ -39,7 +45,10 @@ func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) []byte {
 			dst = appendText(dst, s)
 		}
 	}
-	return append(dst, e.Fields...)
+	if f&entryVersion != 0 {
+		dst = appendText(dst, e.Version)
+	}
+	return append(dst, e.Fields...), format
 }
 
 // DecodeTimelineEntry fills e from a record, with views of b.
@@ -55,6 +64,9 @@ func DecodeTimelineEntry(b []byte, e *core.TimelineEntry) error {
 		if f&(entryWorker<<i) != 0 {
 			*s = d.text()
 		}
+	}
+	if f&entryVersion != 0 {
+		e.Version = d.text()
 	}
 	if f&entryFields != 0 {
 		e.Fields = d.take(uint64(len(d.b)))

@@ -230,7 +230,9 @@ func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 		}
 	}
 	for i := range ch.Timeline {
-		c.buf = record.AppendTimelineEntry(c.buf[:0], &ch.Timeline[i].Entry)
+		needs := 0
+		c.buf, needs = record.AppendTimelineEntry(c.buf[:0], &ch.Timeline[i].Entry)
+		c.needs = max(c.needs, needs)
 		if err := c.set(pb, c.key.slot(ch.Seq, ch.Timeline[i].Slot), c.buf); err != nil {
 			return err
 		}

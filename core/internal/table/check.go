@@ -19,6 +19,7 @@ type Check struct {
 	queues   map[uint32]*[len(core.States) + 1]int // jobs by state
 	types    map[uint32]int                        // jobs, by number of the type
 	workers  map[uint32]int                        // leases, by number of the worker's name
+	versions map[uint32]int                        // jobs, by number of the version
 	tags     map[uint32]int                        // jobs, by number of the tag
 	groups   map[uint32]int                        // retrying and dead jobs, by number of the failure group
 	deaths   map[FailureKey]*Deaths
@@ -29,8 +30,8 @@ type Check struct {
 func (t *Table) NewCheck(fail func(format string, args ...any)) *Check {
 	return &Check{
 		t: t, fail: fail, queues: map[uint32]*[len(core.States) + 1]int{}, types: map[uint32]int{},
-		workers: map[uint32]int{},
-		tags:    map[uint32]int{}, groups: map[uint32]int{}, failures: map[FailureKey]int{},
+		workers: map[uint32]int{}, versions: map[uint32]int{},
+		tags: map[uint32]int{}, groups: map[uint32]int{}, failures: map[FailureKey]int{},
 		deaths: map[FailureKey]*Deaths{},
 	}
 }
@@ -71,7 +72,7 @@ func (c *Check) Job(h uint32, e *Entry) {
 	}
 	c.state(h, e)
 	c.sideMaps(h, e)
-	c.indexed(e)
+	c.indexed(h, e)
 	c.tagsOf(h)
 }
 
@@ -158,6 +159,9 @@ func (c *Check) sideMaps(h uint32, e *Entry) {
 	} else if ok {
 		c.tallies++
 	}
+	if n := t.VersionNumber(h); n != 0 {
+		c.versions[n]++
+	}
 	if e.Has(Stopping) {
 		c.stops++
 		if e.State != core.Leased || t.stops[e.Seq] == 0 {
@@ -167,14 +171,14 @@ func (c *Check) sideMaps(h uint32, e *Entry) {
 }
 
 // indexed checks that a job is in the lists of its state and its failure group.
-func (c *Check) indexed(e *Entry) {
+func (c *Check) indexed(h uint32, e *Entry) {
 	if wants := e.State != core.Ready; e.Has(Listed) != wants {
 		c.fail("job %d is %v, in the list of its state: %v", e.Seq, e.State, e.Has(Listed))
 	}
 	if e.State != core.Retrying && e.State != core.Dead {
 		return
 	}
-	key := FailureKey{e.State, e.Holder, e.Kind, e.Queue}
+	key := c.t.failureKey(h, e)
 	c.failures[key]++
 	if e.State == core.Dead {
 		if c.deaths[key] == nil {
@@ -319,6 +323,7 @@ func (c *Check) nameLists() {
 	t := c.t
 	c.names("worker", &t.Workers, c.workers)
 	c.names("type", &t.Types, c.types)
+	c.names("version", &t.Versions.Names, c.versions)
 	c.names("failure group", &t.Groups.Names, c.groups)
 	c.names("tag", &t.Tags.Names, c.tags)
 	same := func(a, b *Deaths) bool { return slices.Equal(a.hours, b.hours) }

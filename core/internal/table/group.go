@@ -47,32 +47,54 @@ func (d *Deaths) add(at core.Instant, n int) {
 	}
 }
 
-// AddTo adds the counts of the last hours to sums, whose last element stands for the hour of now. Jobs that died later
-// than now, before the clock was set back, count in the last hour.
-func (d *Deaths) AddTo(sums []int, now core.Instant) {
+// AddTo adds the counts of hours to sums, whose first element stands for the hour of from. Jobs that died after the
+// last one count there if open is set, because the clock may have been set back.
+func (d *Deaths) AddTo(sums []int, from core.Instant, open bool) {
 	last := len(sums) - 1
 	for i := len(d.hours) - 1; i >= 0; i-- {
-		at := last - int(hourOf(now)-d.hours[i].hour)
+		at := int(d.hours[i].hour - hourOf(from))
 		if at < 0 {
 			return
 		}
-		sums[min(at, last)] += d.hours[i].jobs
+		if at <= last || open {
+			sums[min(at, last)] += d.hours[i].jobs
+		}
 	}
+}
+
+// Within returns the number of jobs that died in a range of whole hours.
+func (d *Deaths) Within(r core.Range) (n int) {
+	for i := len(d.hours) - 1; i >= 0 && d.hours[i].start() >= r.From; i-- {
+		if r.Contains(d.hours[i].start()) {
+			n += d.hours[i].jobs
+		}
+	}
+	return n
+}
+
+// First and Last return the beginnings of the first and last hours in which one of the jobs died.
+func (d *Deaths) First() core.Instant { return d.hours[0].start() }
+
+func (d *Deaths) Last() core.Instant { return d.hours[len(d.hours)-1].start() }
+
+// start is the beginning of the hour.
+func (h hourCount) start() core.Instant {
+	return core.Instant(h.hour * int64(core.Instant(0).Add(time.Hour)))
 }
 
 // FailureKey is the key by which retrying and dead jobs are counted.
 type FailureKey struct {
-	State              core.State
-	Group, Kind, Queue uint32
+	State                       core.State
+	Group, Kind, Queue, Version uint32
 }
 
-// CountFailure adds n to the count of a job's group and type, if the job is listed as retrying or dead. Call it with -1
-// before the group or the type of such a job changes, and with 1 afterwards.
-func (t *Table) CountFailure(e *Entry, n int) {
+// CountFailure adds n to the count of a job's group, type and version, if the job is listed as retrying or dead. Call
+// it with -1 before the group or the type of such a job changes, and with 1 afterwards.
+func (t *Table) CountFailure(h uint32, e *Entry, n int) {
 	if !e.Has(Listed) || e.State != core.Retrying && e.State != core.Dead {
 		return
 	}
-	key := FailureKey{e.State, e.Holder, e.Kind, e.Queue}
+	key := t.failureKey(h, e)
 	if t.Groups.Counts[key] += n; t.Groups.Counts[key] == 0 {
 		delete(t.Groups.Counts, key)
 	}
@@ -87,6 +109,11 @@ func (t *Table) CountFailure(e *Entry, n int) {
 	if d.add(e.ListedAt(), n); len(d.hours) == 0 {
 		delete(t.Groups.Deaths, key)
 	}
+}
+
+// failureKey is the key by which a retrying or dead job is counted.
+func (t *Table) failureKey(h uint32, e *Entry) FailureKey {
+	return FailureKey{e.State, e.Holder, e.Kind, e.Queue, t.VersionNumber(h)}
 }
 
 // groupOf is the failure group of a failure; empty: none.
@@ -123,9 +150,9 @@ func (t *Table) JoinGroupNamed(h uint32, e *Entry, name string) {
 	if name == "" || e.Holder != 0 {
 		return
 	}
-	t.CountFailure(e, -1)
+	t.CountFailure(h, e, -1)
 	e.Holder = g.Names.acquireCopy(name)
-	t.CountFailure(e, 1)
+	t.CountFailure(h, e, 1)
 	for int(e.Holder) >= len(g.Jobs) {
 		g.Jobs = append(g.Jobs, queue.List{})
 	}
@@ -142,9 +169,9 @@ func (t *Table) LeaveGroup(h uint32, e *Entry) {
 	if g.Names.release(e.Holder) {
 		g.Jobs[e.Holder] = queue.List{}
 	}
-	t.CountFailure(e, -1)
+	t.CountFailure(h, e, -1)
 	e.Holder = 0
-	t.CountFailure(e, 1)
+	t.CountFailure(h, e, 1)
 }
 
 // GroupName is the failure group of a retrying or dead job.

@@ -37,12 +37,13 @@ func (t *Table) shrinkMaps() {
 	t.traces = shrunk(t.traces, &t.peaks.traces)
 	t.tallies = shrunk(t.tallies, &t.peaks.tallies)
 	t.stops = shrunk(t.stops, &t.peaks.stops)
+	t.Versions.of = shrunk(t.Versions.of, &t.peaks.versions)
 	t.byID = shrunk(t.byID, &t.peaks.byID)
 	t.byUnique = shrunk(t.byUnique, &t.peaks.byUnique)
 }
 
 // mapPeaks are the largest sizes of maps since they were made.
-type mapPeaks struct{ optionals, transients, firstFails, traces, tallies, stops, byID, byUnique int }
+type mapPeaks struct{ optionals, transients, firstFails, traces, tallies, stops, versions, byID, byUnique int }
 
 // shrunk copies a map into a new one if it once had 64 times as many entries. The entries are few enough to copy under
 // the lock.

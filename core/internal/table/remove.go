@@ -28,6 +28,7 @@ func (t *Table) DropIndexes(h uint32, e *Entry) {
 	}
 	t.dropPayload(h)
 	t.Unlist(h, e)
+	t.SetVersion(h, "")
 }
 
 // Release frees the handle of a job that is gone, and reports whether it was the last job.

@@ -104,6 +104,9 @@ func (t *Table) status(h uint32, e *Entry) *record.Status {
 		EpochAhead: e.Epoch - e.Attempts, Entries: e.Entries, Rerun: e.Has(Rerun), LostLeases: e.LostLeases,
 	}
 	s.Group = t.GroupName(e)
+	if t.StoreVersions {
+		s.Version = t.VersionOf(h, e)
+	}
 	if e.State == core.Retrying {
 		s.LeasedAt = e.LeasedAt
 	}

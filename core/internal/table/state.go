@@ -37,7 +37,7 @@ func (t *Table) Enlist(h uint32, e *Entry) {
 		t.joinGroup(h, e)
 	}
 	e.Set(Listed)
-	t.CountFailure(e, 1)
+	t.CountFailure(h, e, 1)
 	t.ByState[e.State].Push(h, t.sooner)
 }
 
@@ -49,7 +49,7 @@ func (t *Table) Unlist(h uint32, e *Entry) {
 }
 
 func (t *Table) leaveLists(h uint32, e *Entry) {
-	t.CountFailure(e, -1)
+	t.CountFailure(h, e, -1)
 	e.Clear(Listed)
 	t.ByState[e.State].Remove(h, t.sooner)
 	switch e.State {

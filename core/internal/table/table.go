@@ -28,6 +28,7 @@ type Table struct {
 	opts Options
 
 	StoreLeaseEnds bool // the format of the open batch has record.Status.LeaseUntil
+	StoreVersions  bool // the format of the open batch has record.Status.Version
 
 	bySeq      seqIndex
 	byID       map[Digest]uint32
@@ -41,14 +42,15 @@ type Table struct {
 	windows    windows
 	peaks      mapPeaks
 
-	ByState StateLists
-	Groups  groupIndex
-	Tags    tagIndex
-	Types   NameTable  // of jobs, if different from the queue's name
-	Workers NameTable  // names of workers that hold leases
-	leases  [][]uint32 // held jobs, by number of the worker
-	InState [len(core.States) + 1]int
-	Class   [3]int // ready jobs of all queues by class
+	ByState  StateLists
+	Groups   groupIndex
+	Tags     tagIndex
+	Types    NameTable // of jobs, if different from the queue's name
+	Workers  NameTable // names of workers that hold leases
+	Versions versionIndex
+	leases   [][]uint32 // held jobs, by number of the worker
+	InState  [len(core.States) + 1]int
+	Class    [3]int // ready jobs of all queues by class
 
 	Before queue.Before // the order of a queue
 	sooner queue.Before // the order of the list of a state
@@ -119,6 +121,7 @@ func New(o Options) *Table {
 	}
 	t.byName = t.nameBefore
 	t.Workers, t.Types, t.Groups.Names = newNameTable(), newNameTable(), newNameTable()
+	t.Versions = versionIndex{Names: newNameTable(), of: map[uint32]uint32{}}
 	t.Groups.Counts, t.Groups.Deaths = map[FailureKey]int{}, map[FailureKey]*Deaths{}
 	return t
 }

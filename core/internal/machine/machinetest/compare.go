@@ -87,7 +87,7 @@ type shownJob struct {
 	limits         string
 	transient      table.Transient
 	ends           string // its failure, its outcome and its progress
-	trace          string
+	trace, version string
 	firstFail      core.Instant
 	tally          core.Tally
 	stop           core.Instant
@@ -98,7 +98,7 @@ func showJob(p *machine.Parts, h uint32) shownJob {
 	e := *t.At(h)
 	s := shownJob{
 		queue: p.Queues[e.Queue].Name, kind: t.TypeOf(&e), group: t.GroupName(&e), tags: t.TagsOf(h),
-		trace:     t.TraceOf(h),
+		trace: t.TraceOf(h), version: t.VersionOf(h, &e),
 		firstFail: t.FirstFail(h, &e), tally: t.Tally(h, &e), stop: t.StopAt(&e),
 		state: t.Timers.At(e.StateTimer), expires: t.Timers.At(e.ExpiryTimer),
 	}

@@ -37,7 +37,7 @@ func FullStatus() *record.Status {
 		EpochAhead: 5, LostLeases: 6, Entries: 14, KeptByQueue: true, Group: "group", Unstored: []uint64{1},
 		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19},
 		Moved: &record.Moved{Queue: "moved", From: "source", After: 21}, StopAfter: 20, LogChunks: 3,
-		LeaseUntil: 1_790_000_000_000_022,
+		LeaseUntil: 1_790_000_000_000_022, Version: "v1",
 	}
 }
 
@@ -59,6 +59,6 @@ func FullTimelineEntry() *core.TimelineEntry {
 	return &core.TimelineEntry{
 		Number: 300, Kind: core.EventNoted, At: 1_790_000_000_000_000, Protocol: core.Workq, Worker: "w", Address: "a",
 		Queue:  "q",
-		Detail: "d", Group: "g", Text: "t", Fields: []byte(`{"a":1}`),
+		Detail: "d", Group: "g", Text: "t", Fields: []byte(`{"a":1}`), Version: "v1",
 	}
 }
