@@ -45,11 +45,16 @@ func (a *attempts) remember(queue, id string, taken []core.Reply, now core.Insta
 	if _, known := a.byKey[key]; !known {
 		a.order = append(a.order, key)
 	}
+	a.byKey[key] = attempt{bare(taken), now}
+}
+
+// bare are messages without their bodies.
+func bare(taken []core.Reply) []core.Reply {
 	kept := make([]core.Reply, len(taken))
 	for i, r := range taken {
-		kept[i] = core.Reply{Seq: r.Seq, Lease: r.Lease} // not the bodies
+		kept[i] = core.Reply{Seq: r.Seq, Lease: r.Lease}
 	}
-	a.byKey[key] = attempt{kept, now}
+	return kept
 }
 
 func (a *attempts) find(queue, id string, now core.Instant) ([]core.Reply, bool) {

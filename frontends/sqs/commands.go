@@ -18,6 +18,7 @@ type command struct {
 type outcome struct {
 	result any      // a pointer to a struct that is encoded; nil: the action has none
 	waits  *leasing // a receive that waits for its first message; nil: the request is complete
+	reply  *reply   // of the leader, at a node that follows
 }
 
 // Roles of an action. One of them, for the queue, is enough.

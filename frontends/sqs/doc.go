@@ -23,4 +23,10 @@
 //
 // Requests run on goroutines of net/http, each with its own broker client. A reply is sent after the commit of the data
 // that it contains. If the reply with a lease cannot be written, the lease is released.
+//
+// # Nodes
+//
+// At a node of a cluster that follows, the front-end authenticates requests and serves the actions on messages. The
+// front-end of the leader runs the others for it (shared.go). A change of a queue's settings reaches the other nodes a
+// moment later; the client that made it sees it at once at its own node.
 package sqs

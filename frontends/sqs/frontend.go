@@ -6,6 +6,7 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/frontends"
 )
 
 // Options of the front-end.
@@ -23,6 +24,9 @@ type Options struct {
 	MaxBodyBytes int                                      // of a message
 	Namespace    string                                   // prefix of queues, invisible to clients
 	Route        func(queue, typ string) (string, string) // maps the queue and type of a message; nil: no change
+
+	// Leader is the front-end of the leader, for that of a node that follows; nil: this one decides for all.
+	Leader frontends.Leader
 }
 
 // Frontend serves requests. Create it with New, Start it once, and Close it.
@@ -33,14 +37,16 @@ type Frontend struct {
 	meter  meter
 	stacks stacks
 
-	mu     sync.RWMutex // guards the fields below
-	queues map[string]*queue
-	tasks  []*moveTask // oldest first
+	mu     sync.RWMutex      // guards the fields below
+	queues map[string]*queue // at a node that follows: those that were used
+	tasks  []*moveTask       // oldest first
+	drops  uint64            // at a node that follows: how often the leader has told a change
 
 	running *access.Pool // places of running tasks
 
 	changes  sync.Mutex // held while queues are changed, before mu
 	attempts attempts
+	nodes    nodes
 
 	ctx  context.Context // of the goroutines that move messages
 	stop context.CancelFunc
@@ -70,8 +76,12 @@ func New(b *access.Guard, o Options) *Frontend {
 	return f
 }
 
-// Start reads the stored queues and continues move tasks.
+// Start reads the stored queues and continues move tasks, which the leader does for all nodes.
 func (f *Frontend) Start() error {
+	if f.follows() {
+		f.done.Go(func() { f.reportCounts(f.ctx) })
+		return nil
+	}
 	if err := f.load(); err != nil {
 		return err
 	}

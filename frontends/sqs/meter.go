@@ -52,14 +52,43 @@ func (m meter) count(action string, status int, took time.Duration) {
 	a.took.Add(int64(max(took, 0)))
 }
 
+// add adds counts of another node.
+func (m meter) add(counts []ActionCount) {
+	for _, c := range counts {
+		if a := m[c.Action]; a != nil {
+			a.done.Add(c.Done)
+			a.refused.Add(c.Refused)
+			a.failed.Add(c.Failed)
+			a.took.Add(int64(max(c.Took, 0)))
+		}
+	}
+}
+
+// take returns the counts of the used actions and sets them to zero.
+func (m meter) take() []ActionCount {
+	return m.list(func(a *actionMeter) ActionCount {
+		return ActionCount{
+			Done: a.done.Swap(0), Refused: a.refused.Swap(0), Failed: a.failed.Swap(0),
+			Took: time.Duration(a.took.Swap(0)),
+		}
+	})
+}
+
 // Actions returns the counts of the used actions, by name.
 func (f *Frontend) Actions() []ActionCount {
-	var all []ActionCount
-	for action, a := range f.meter {
-		c := ActionCount{
-			Action: action, Done: a.done.Load(), Refused: a.refused.Load(), Failed: a.failed.Load(),
-			Took: time.Duration(a.took.Load()),
+	return f.meter.list(func(a *actionMeter) ActionCount {
+		return ActionCount{
+			Done: a.done.Load(), Refused: a.refused.Load(), Failed: a.failed.Load(), Took: time.Duration(a.took.Load()),
 		}
+	})
+}
+
+// list returns what of returns for the used actions, by name.
+func (m meter) list(of func(*actionMeter) ActionCount) []ActionCount {
+	var all []ActionCount
+	for action, a := range m {
+		c := of(a)
+		c.Action = action
 		if c.Done+c.Refused+c.Failed > 0 {
 			all = append(all, c)
 		}

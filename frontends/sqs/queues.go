@@ -112,8 +112,12 @@ func (f *Frontend) eachDocument(c *client.Client, prefix string, do func(value [
 // known returns a queue that SQS clients have created or changed; nil: none.
 func (f *Frontend) known(name string) *queue {
 	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.queues[name]
+	q := f.queues[name]
+	f.mu.RUnlock()
+	if q == nil && f.follows() {
+		return f.learn(name)
+	}
+	return q
 }
 
 // find returns a queue for a request. An answer that the queue does not exist waits until that is durable, so the
@@ -199,6 +203,7 @@ func (f *Frontend) store(c *client.Client, q *queue, before ...core.Op) (core.Co
 	f.mu.Lock()
 	f.queues[q.Name] = q
 	f.mu.Unlock()
+	f.tellChanged(q.Name)
 	return client.Latest(replies), nil
 }
 
@@ -356,6 +361,7 @@ func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
 	f.mu.Lock()
 	delete(f.queues, old.Name)
 	f.mu.Unlock()
+	f.tellChanged(old.Name)
 	if err := f.dropTasks(c, f.tasksOf(old.Name)); err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (q *request) receiveMessage(of *queue, in *receiveInput) (outcome, error) {
 	if in.MaxNumberOfMessages != nil {
 		l.limit = *in.MaxNumberOfMessages
 	}
-	if again, found := f.attempts.find(of.Name, in.ReceiveRequestAttemptID, f.broker.Now()); found {
+	if again, found := f.findAttempt(of.Name, in.ReceiveRequestAttemptID); found {
 		if out, commit := l.repeat(again); out != nil {
 			return outcome{result: out}, l.c.Committed(q.ctx, commit)
 		}
@@ -129,7 +129,7 @@ func (l *leasing) result() (out outcome, err error) {
 		return out, err
 	}
 	l.hide()
-	f.attempts.remember(of.Name, in.ReceiveRequestAttemptID, l.taken, f.broker.Now())
+	f.rememberAttempt(of.Name, in.ReceiveRequestAttemptID, l.taken)
 	return outcome{result: l.view()}, nil
 }
 

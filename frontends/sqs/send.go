@@ -148,16 +148,23 @@ func (q *request) makeFair(of *queue, messages []*outgoing) error {
 	if of.FIFO || of.Fair || !slices.ContainsFunc(messages, func(m *outgoing) bool { return m.carried.Group != "" }) {
 		return nil
 	}
-	f := q.front
+	if q.front.follows() {
+		return q.askFair(of.Name)
+	}
+	return q.front.makeFair(q.from, of.Name)
+}
+
+// makeFair makes the groups of a standard queue take turns.
+func (f *Frontend) makeFair(from caller, queue string) error {
 	f.changes.Lock()
 	defer f.changes.Unlock()
-	old, err := f.find(of.Name)
+	old, err := f.find(queue)
 	if err != nil || old.Fair {
 		return err
 	}
-	c := f.open(q.from)
+	c := f.open(from)
 	defer c.Close()
-	name := f.coreName(of.Name)
+	name := f.coreName(queue)
 	r, err := c.Ask(&core.ListLimits{Tag: 1, Queue: name})
 	if err != nil {
 		return err

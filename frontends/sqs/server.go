@@ -102,30 +102,61 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.giveBack()
 		q.giveBack, out.result = nil, &receiveOutput{}
 	}
-	body, contentType, status, requestID := []byte(nil), "", http.StatusOK, uuid.NewString()
-	w.Header().Set("X-Amzn-Requestid", requestID)
-	if err == nil {
-		body, contentType, err = q.wire.encodeResult(out.result, requestID)
+	sent := out.reply
+	if sent == nil || err != nil {
+		sent = q.encode(out, err)
 	}
-	if err != nil {
-		e := errorOf(err)
-		w.Header().Set("X-Amzn-Query-Error", e.kind.code+";"+e.fault())
-		if q.wire.isJSON {
-			w.Header().Set("X-Amzn-Errortype", typePrefix+e.kind.name)
-		}
-		body, contentType, status = q.wire.encodeError(e, requestID)
-	}
-	f.meter.count(q.wire.action, status, f.broker.Now().Sub(begin))
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, err = w.Write(body)
-	if err == nil {
+	f.meter.count(q.wire.action, sent.Status, f.broker.Now().Sub(begin))
+	if err = sent.write(w); err == nil {
 		err = http.NewResponseController(w).Flush()
 	}
 	if q.giveBack != nil && err != nil && !errors.Is(err, http.ErrNotSupported) {
 		q.giveBack()
 	}
+}
+
+// reply is a response.
+type reply struct {
+	Status      int
+	RequestID   string
+	QueryError  string `json:",omitempty"` // empty: it is none
+	ErrorType   string `json:",omitempty"`
+	ContentType string
+	Body        []byte
+}
+
+// encode makes the response to a request that is complete.
+func (q *request) encode(out outcome, err error) *reply {
+	a := &reply{Status: http.StatusOK, RequestID: uuid.NewString()}
+	if err == nil {
+		a.Body, a.ContentType, err = q.wire.encodeResult(out.result, a.RequestID)
+	}
+	if err != nil {
+		e := errorOf(err)
+		a.QueryError = e.kind.code + ";" + e.fault()
+		if q.wire.isJSON {
+			a.ErrorType = typePrefix + e.kind.name
+		}
+		a.Body, a.ContentType, a.Status = q.wire.encodeError(e, a.RequestID)
+	}
+	return a
+}
+
+// write sends a response.
+func (a *reply) write(w http.ResponseWriter) error {
+	h := w.Header()
+	h.Set("X-Amzn-Requestid", a.RequestID)
+	if a.QueryError != "" {
+		h.Set("X-Amzn-Query-Error", a.QueryError)
+	}
+	if a.ErrorType != "" {
+		h.Set("X-Amzn-Errortype", a.ErrorType)
+	}
+	h.Set("Content-Type", a.ContentType)
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	_, err := w.Write(a.Body)
+	return err
 }
 
 // serve runs a request until it has its result or waits. A request that may wait runs on another goroutine: decoding
@@ -169,6 +200,9 @@ func (q *request) start(r *http.Request) (out outcome, err error) {
 	c, known := commands[w.action]
 	if !known {
 		return out, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
+	}
+	if q.front.follows() && !atNode[w.action] {
+		return q.forward(r, body)
 	}
 	return c.run(q)
 }

@@ -40,16 +40,9 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 		return reply
 	}
 	return frontendtest.Dialect{
-		New: func(b core.Broker) frontends.Frontend {
-			f := New(access.NewGuard(b, &access.Control{}, 0, ""), Options{
-				Account: "000000000000", Region: "us-east-1", URL: "http://localhost",
-			})
-			if err := f.Start(); err != nil {
-				t.Fatal(err)
-			}
-			return frontendtest.NewHTTP(t, f.Server(), suiteRequest("CreateQueue", `{"QueueName":"refused"}`), f.Close)
-		},
-		Same: func(output []byte) []byte { return randomIDs.ReplaceAll(output, nil) },
+		New:    func(b core.Broker) frontends.Frontend { return suiteFront(t, b, nil) },
+		Follow: func(b core.Broker, l frontends.Leader) frontends.Frontend { return suiteFront(t, b, l) },
+		Same:   func(output []byte) []byte { return randomIDs.ReplaceAll(output, nil) },
 		Greet: func(c *frontendtest.Client) {
 			c.SendBytes(suiteRequest("CreateQueue", `{"QueueName":"suite"}`))
 			want200(c)
@@ -92,6 +85,24 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 		},
 		Oversize: []byte("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"),
 	}
+}
+
+// sharedHTTP is the HTTP server of a front-end with a part that clients of all nodes share.
+type sharedHTTP struct {
+	frontends.Frontend
+	frontends.Shared
+}
+
+func suiteFront(t *testing.T, b core.Broker, leader frontends.Leader) frontends.Frontend {
+	t.Helper()
+	f := New(access.NewGuard(b, &access.Control{}, 0, ""), Options{
+		Account: "000000000000", Region: "us-east-1", URL: "http://localhost", Leader: leader,
+	})
+	if err := f.Start(); err != nil {
+		t.Fatal(err)
+	}
+	refused := suiteRequest("CreateQueue", `{"QueueName":"refused"}`)
+	return sharedHTTP{frontendtest.NewHTTP(t, f.Server(), refused, f.Close), f}
 }
 
 // randomIDs are the ids of requests and messages, and the digests made of them.

@@ -63,8 +63,8 @@ func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 }
 
 // A cluster of a build before the links between nodes, and of one before all protocols but the first three were served
-// over them, is upgraded under load, one node after the other. A node passes the bytes of clients that it does not serve
-// over its link on, as that build does, whichever of the two leads; in the end all are linked.
+// over them, is upgraded under load, one node after the other. A node passes the bytes of clients that it does not
+// serve over its link on, as that build does, whichever of the two leads; in the end all are linked.
 func TestClusterOfBytesIsUpgradedUnderLoad(t *testing.T) {
 	t.Run("without links", func(t *testing.T) {
 		upgradeOfBytes(t, harness.BinaryBefore(t, "core/remote/link.go", "^const Format = "), true)

@@ -91,6 +91,20 @@ func (p *parts) faktory(leader frontends.Leader) *faktory.Frontend {
 	})
 }
 
+// sqs is like faktory.
+func (p *parts) sqs(leader frontends.Leader) *sqs.Frontend {
+	c := p.config
+	return sqs.New(p.guard(core.SQS, c.SQS.Principal), sqs.Options{
+		Audit: p.audit,
+		Panicked: func(value any, stack []byte) {
+			p.log.Error().Str("frontend", sqsName).Any("panic", value).Bytes("stack", stack).Msg("request panicked")
+		},
+		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight,
+		MaxBodyBytes: int(c.SQS.MaxBody),
+		Namespace:    c.SQS.Namespace, Route: p.routes.of("sqs", c), Leader: leader,
+	})
+}
+
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (t *term) buildFrontends() frontendSet {
 	c := &t.config.Config
@@ -123,15 +137,7 @@ func (t *term) buildFrontends() frontendSet {
 			Namespace:      c.Conveyor.Namespace, Route: t.routes.of("conveyor", c),
 		}),
 	}}
-	set.sqs = sqs.New(guard(core.SQS, c.SQS.Principal), sqs.Options{
-		Audit: t.auditChange,
-		Panicked: func(value any, stack []byte) {
-			t.log.Error().Str("frontend", "sqs").Any("panic", value).Bytes("stack", stack).Msg("request panicked")
-		},
-		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight,
-		MaxBodyBytes: int(c.SQS.MaxBody),
-		Namespace:    c.SQS.Namespace, Route: t.routes.of("sqs", c),
-	})
+	set.sqs = of.sqs(nil)
 	if !t.GearmanHTTP.Off() {
 		set.byName[gearmanHTTPName] = g.HTTP()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -23,8 +22,8 @@ import (
 
 // atFollower are the front-ends whose sessions are at the node of the client, also while it follows. What clients of
 // all nodes share is in the core, or with the front-end of the leader. The leader itself serves the clients of the
-// others: Conveyor and SQS have registries in its process, and Qless its whole state.
-var atFollower = []string{"workq", "gearman", "beanstalk", "faktory"}
+// others: Conveyor has registries in its process, and Qless its whole state.
+var atFollower = []string{"workq", "gearman", "beanstalk", "faktory", sqsName}
 
 // firstAtFollower are those that a leader serves over links if it does not say which.
 var firstAtFollower = []string{"workq", "gearman", "beanstalk"}
@@ -38,6 +37,8 @@ type sessions struct {
 	broker     *remote.Broker
 	server     *eventloop.Server
 	frontends  map[string]frontends.Frontend
+	sqs        *sqsPort // nil: it is off
+	served     []string // names of both
 	routes     routes
 	routeEpoch atomic.Uint64
 }
@@ -66,7 +67,9 @@ func (t *term) newLinks() *remote.Server {
 	if err != nil {
 		panic(err) // texts
 	}
-	return remote.NewServer(t.engine, note, linkOwner{t, sharedSet{"faktory": t.frontends.faktory}})
+	return remote.NewServer(t.engine, note, linkOwner{t, sharedSet{
+		"faktory": t.frontends.faktory, sqsName: t.frontends.sqs,
+	}})
 }
 
 // serveLink serves the clients of a node that follows.
@@ -150,53 +153,75 @@ func (k *clusterNode) newSessions(b *remote.Broker, leader string, hears *hearin
 	if err := json.Unmarshal(b.Note(), &note); err != nil {
 		return nil, err
 	}
-	var listeners []eventloop.Listener
-	for _, bound := range k.server.Sockets() {
-		listeners = append(listeners, bound.Listener)
-	}
 	s := &sessions{
 		Process: k.Process, leader: leader, broker: b, frontends: make(map[string]frontends.Frontend),
 	}
 	k.reloads.Lock()
 	defer k.reloads.Unlock()
 	s.config, s.routes = k.config, make(routes)
+	shared, err := s.makeFrontends(note)
+	if err != nil {
+		return nil, err
+	}
+	hears.shared.Store(&shared)
+	var listeners []eventloop.Listener
+	for _, bound := range k.server.Sockets() {
+		if slices.Contains(s.served, bound.Name) {
+			listeners = append(listeners, bound.Listener)
+		}
+	}
+	s.server = eventloop.Attach(listeners)
+	err = s.server.Serve(eventloop.Options{
+		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config.Config), Frontends: s.frontends,
+		Handoffs: s.sqs.handoffs(), MaxSockets: processSocketLimits().clients,
+		MaxOutput: int(s.config.Limits.OutputBytes), Buffers: int(s.config.Limits.BufferBytes), Log: k.log,
+	})
+	if err != nil {
+		s.sqs.abandon()
+		return nil, err
+	}
+	k.sessions = s
+	return s, nil
+}
+
+// makeFrontends makes those that the leader serves over links. shared are those with a part that clients of all nodes
+// share.
+func (s *sessions) makeFrontends(note leaderNote) (shared sharedSet, err error) {
 	of := parts{
-		Process: k.Process, config: &s.config.Config, broker: b, handles: core.NewHandleFormat(note.Handles),
+		Process: s.Process, config: &s.config.Config, broker: s.broker, handles: core.NewHandleFormat(note.Handles),
 		audit: s.audit, routes: s.routes, routeEpoch: s.routeEpoch.Load,
 	}
 	makers := map[string]func() frontends.Frontend{
 		"workq": of.workq, "beanstalk": of.beanstalk,
 		"gearman": func() frontends.Frontend { return of.gearman() },
-		"faktory": func() frontends.Frontend { return of.faktory(frontLeader{b, "faktory"}) },
+		"faktory": func() frontends.Frontend { return of.faktory(frontLeader{s.broker, "faktory"}) },
 	}
-	shared := make(sharedSet)
+	shared = make(sharedSet)
 	for _, name := range note.Frontends {
-		if makers[name] == nil {
-			continue // the leader's build knows more
+		maker := makers[name]
+		if maker == nil {
+			continue // SQS, or one that only the leader's build knows
 		}
-		f := makers[name]()
-		s.frontends[name] = f
+		f := maker()
+		s.frontends[name], s.served = f, append(s.served, name)
 		if with, shares := f.(frontends.Shared); shares {
 			shared[name] = with
 		}
 	}
-	hears.shared.Store(&shared)
-	s.server = eventloop.Attach(slices.DeleteFunc(listeners, func(l eventloop.Listener) bool {
-		return s.frontends[l.Name] == nil
-	}))
-	err := s.server.Serve(eventloop.Options{
-		Broker: b, Blocking: true, MaxConns: maxConnections(&s.config.Config), Frontends: s.frontends,
-		MaxSockets: processSocketLimits().clients, MaxOutput: int(s.config.Limits.OutputBytes),
-		Buffers: int(s.config.Limits.BufferBytes), Log: k.log,
-	})
-	k.sessions = s
-	return s, err
+	if slices.Contains(note.Frontends, sqsName) && !s.config.SQS.Listen.Off() {
+		f := of.sqs(frontLeader{s.broker, sqsName})
+		if s.sqs, err = s.newSQSPort(f); err != nil {
+			return nil, err
+		}
+		s.served, shared[sqsName] = append(s.served, sqsName), f
+	}
+	return shared, nil
 }
 
 // serveSessions serves clients until the link ends, the leader changes, or ctx ends.
 func (k *clusterNode) serveSessions(ctx context.Context, node *replica.Node, s *sessions) {
 	k.front.Store(s)
-	k.gate.Sessions(s.server, slices.Collect(maps.Keys(s.frontends))...)
+	k.gate.Sessions(s.server, s.served...)
 	k.log.Info().Str("leader", s.leader).Msg("linked to the leader, serving clients")
 	check := time.NewTicker(linkRetry)
 	defer check.Stop()
@@ -226,7 +251,9 @@ func (s *sessions) close(orderly bool) {
 	if !orderly {
 		cancel()
 		s.broker.Hangup()
+		s.sqs.abandon()
 	}
+	s.sqs.stop(ctx)
 	s.server.Stop(ctx)
 	s.broker.Hangup()
 }

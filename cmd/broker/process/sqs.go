@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/eventloop"
+	"broker/frontends/sqs"
 	"broker/operate/httpapi"
 )
 
@@ -23,23 +24,26 @@ type sqsPort struct {
 }
 
 // serveSQS starts the front-end, if it is on.
-func (t *term) serveSQS() error {
-	if t.config.SQS.Listen.Off() {
-		return nil
+func (t *term) serveSQS() (err error) {
+	if !t.config.SQS.Listen.Off() {
+		t.sqs, err = t.newSQSPort(t.frontends.sqs)
 	}
-	front := t.frontends.sqs
+	return err
+}
+
+// newSQSPort starts a front-end.
+func (p *Process) newSQSPort(front *sqs.Frontend) (*sqsPort, error) {
 	if err := front.Start(); err != nil {
-		return fmt.Errorf("start sqs: %w", err)
+		return nil, fmt.Errorf("start sqs: %w", err)
 	}
 	s := &sqsPort{conns: eventloop.NewHandoff(), server: front.Server(), close: front.Close}
-	t.sqs = s
-	conns := t.disturbed(core.SQS, s.conns)
+	conns := p.disturbed(core.SQS, s.conns)
 	go func() { // ends when the server is closed
 		if err := s.server.Serve(conns); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			t.log.Error().Err(err).Str("frontend", sqsName).Msg("http server failed")
+			p.log.Error().Err(err).Str("frontend", sqsName).Msg("http server failed")
 		}
 	}()
-	return nil
+	return s, nil
 }
 
 // sqsActions returns the SQS requests by action.
@@ -55,11 +59,11 @@ func (t *term) sqsActions() []httpapi.SQSAction {
 }
 
 // handoffs are the listeners whose connections the event loop passes to other servers.
-func (t *term) handoffs() map[string]*eventloop.Handoff {
-	if t.sqs == nil {
+func (s *sqsPort) handoffs() map[string]*eventloop.Handoff {
+	if s == nil {
 		return nil
 	}
-	return map[string]*eventloop.Handoff{sqsName: t.sqs.conns}
+	return map[string]*eventloop.Handoff{sqsName: s.conns}
 }
 
 // stop ends requests that wait, and lets the others finish.

@@ -119,7 +119,7 @@ func (t *term) serveClients() error {
 	maxConns := maxConnections(&t.config.Config)
 	maxConns[gearmanHTTPName] = t.config.Gearman.MaxConnections
 	err := t.server.Serve(eventloop.Options{
-		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.handoffs(), MaxConns: maxConns,
+		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.sqs.handoffs(), MaxConns: maxConns,
 		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes),
 		Buffers: int(t.config.Limits.BufferBytes), Loops: loops, Log: t.log,
 	})
