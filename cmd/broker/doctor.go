@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -16,6 +19,7 @@ import (
 	"broker/core"
 	"broker/core/archive"
 	"broker/core/engine"
+	"broker/core/shellword"
 )
 
 // maxQueueRows is how many queues doctor lists.
@@ -31,7 +35,7 @@ func doctorCommand() *cobra.Command {
 			"with --verify-at, prove one moment.\n\n" +
 			"With --salvage, copy the readable part of a damaged store to a new one. Jobs whose records are lost are left\n" +
 			"out, jobs whose bodies are lost go to the dead set when a worker asks for them. A backup or an archive is better.",
-		Example: "  broker doctor /var/lib/broker\n  broker doctor --salvage /var/lib/broker-new /var/lib/broker",
+		Example: "  broker doctor /var/lib/broker\n  broker doctor --salvage /var/lib/broker-salvaged /var/lib/broker",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
@@ -58,7 +62,7 @@ func doctorCommand() *cobra.Command {
 		case *verifyAt != "":
 			return cli.UsageError(fmt.Errorf("--verify-at is for an archive, and %s is none", dir))
 		}
-		lost := false
+		var lost []string
 		if *salvage != "" {
 			if lost, err = salvageStore(cmd, dir, *salvage); err != nil {
 				return err
@@ -72,13 +76,14 @@ func doctorCommand() *cobra.Command {
 			return err
 		}
 		if asJSON() {
-			err = printReportJSON(cmd, dir, x)
+			err = printReportJSON(cmd, dir, x, lost)
 		} else {
 			cli.Say(cmd.OutOrStdout(), "store %s\n", dir)
 			printContents(cmd.OutOrStdout(), x)
-			err = printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), dir, x)
+			err = printFindings(cmd, dir, x, *salvage != "")
+			printLost(cmd.OutOrStdout(), lost)
 		}
-		if err == nil && lost {
+		if err == nil && len(lost) > 0 {
 			return &cli.ExitError{Code: cli.ExitDamaged}
 		}
 		return err
@@ -96,19 +101,44 @@ func checkFolder(path string) error {
 		fmt.Errorf("%s is a file; unpack it: mkdir DIR && tar -xf %s -C DIR && broker doctor DIR", path, path))
 }
 
-// salvageStore copies the readable part of a damaged store, and reports whether data is lost.
-func salvageStore(cmd *cobra.Command, from, to string) (lost bool, err error) {
+// salvageStore copies the readable part of a damaged store, and returns what is lost.
+func salvageStore(cmd *cobra.Command, from, to string) (lost []string, err error) {
 	bar := cli.NewBar(cmd, -1, cli.BarKeys)
 	v, err := engine.Salvage(cmd.Context(), from, to, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) })
 	_ = bar.Finish() // only shows
-	if err := unreadable(err); err != nil {
-		return false, err
+	if err == nil {
+		err = ownAs(to, from)
 	}
-	for _, what := range v.Lost {
-		cli.Say(cmd.ErrOrStderr(), "LOST: %s\n", what)
+	if err := unreadable(err); err != nil {
+		return nil, err
 	}
 	cli.Say(cmd.ErrOrStderr(), "%d jobs copied from %s to %s\n", v.Jobs, from, to)
-	return len(v.Lost) > 0, nil
+	return v.Lost, nil
+}
+
+// ownAs gives a folder and its files to the owner of another one: the broker that is to use them does not run as root.
+func ownAs(to, from string) error {
+	info, err := os.Stat(from)
+	if err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return nil
+	}
+	return filepath.WalkDir(to, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, int(owner.Uid), int(owner.Gid)))
+	})
+}
+
+// printLost says what the new store lacks. It comes last, because the report before is about the new store.
+func printLost(w io.Writer, lost []string) {
+	for _, what := range lost {
+		cli.Say(w, "LOST: %s\n", what)
+	}
+	if len(lost) > 0 {
+		cli.Say(w, "not everything could be copied: the lines above say what the new store lacks\n")
+	}
 }
 
 // unreadable explains why there is no report of a store.
@@ -123,12 +153,12 @@ func unreadable(err error) error {
 }
 
 // printReportJSON prints the report for programs. The exit code shows damage, as without -o json.
-func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report) error {
+func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report, lost []string) error {
 	answer := doctorReport{
 		Store: dir, Sound: x.Sound(), Bytes: x.Bytes, Bodies: x.Bodies, MetaEntries: x.MetaEntries,
 		Documents: x.Documents,
 		Jobs:      map[string]int{}, Queues: []doctorQueue{}, Damage: x.Damage, Leftovers: x.Orphans,
-		MoreFindings: x.More,
+		MoreFindings: x.More, Lost: lost,
 	}
 	for _, s := range core.States {
 		if x.Stats != nil && x.Stats.Jobs[s] > 0 {
@@ -162,6 +192,7 @@ type doctorReport struct {
 	Inconsistency string         `json:"inconsistency,omitempty"`
 	Leftovers     []string       `json:"leftovers,omitempty"`
 	MoreFindings  uint64         `json:"more_findings,omitempty"`
+	Lost          []string       `json:"lost,omitempty"` // with --salvage
 }
 
 type doctorQueue struct {
@@ -217,7 +248,8 @@ func jobsIn(q *core.QueueInfo) int {
 }
 
 // printFindings reports damage of the store in dir. The error contains the exit code.
-func printFindings(stdout, stderr io.Writer, dir string, x *engine.Report) error {
+func printFindings(cmd *cobra.Command, dir string, x *engine.Report, salvaged bool) error {
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	for _, o := range x.Orphans {
 		cli.Say(stdout, "leftover, harmless: %s\n", o)
 	}
@@ -230,10 +262,14 @@ func printFindings(stdout, stderr io.Writer, dir string, x *engine.Report) error
 	if x.More > 0 {
 		cli.Say(stderr, "and %d more findings\n", x.More)
 	}
-	if !x.Sound() {
+	switch {
+	case !x.Sound():
 		cli.Say(stderr, "%s\n", engine.Remedy(dir))
 		return &cli.ExitError{Code: cli.ExitDamaged}
+	case salvaged:
+		cli.Say(stdout, "the new store can be used: broker serve --data %s\n", shellword.Quote(dir))
+	default:
+		cli.Say(stdout, "no damage: every record and every body was read, and they are consistent\n")
 	}
-	cli.Say(stdout, "no damage: every record and every body was read, and they are consistent\n")
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"broker/core/shellword"
 	"broker/migrate/switchover"
 )
 
@@ -150,15 +151,7 @@ func importLine(s switchover.Status, queues []string) string {
 		to = "--server http://" + net.JoinHostPort(host, unknownPort)
 	}
 	return fmt.Sprintf("broker import --from %s %s %s --queues %s --follow", from, s.Server, to,
-		shellWord(strings.Join(queues, ",")))
-}
-
-// shellWord quotes a word for a shell if it needs that.
-func shellWord(word string) string {
-	if strings.Trim(strings.ToLower(word), "abcdefghijklmnopqrstuvwxyz0123456789-_.,:/@+") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		shellword.Quote(strings.Join(queues, ",")))
 }
 
 // listed joins names for a sentence.

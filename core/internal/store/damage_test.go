@@ -179,7 +179,7 @@ func TestStoreWithOnlyItsFormatFileIsDamaged(t *testing.T) {
 	}
 	_, err = Open(small(disk))
 	wantDamage(t, err, integrity.ManifestMarker)
-	if !strings.HasSuffix(err.Error(), "broker doctor --salvage NEW-FOLDER "+testDir) {
+	if !strings.HasSuffix(err.Error(), "broker doctor --salvage "+testDir+"-salvaged "+testDir) {
 		t.Errorf("the message names no complete command: %v", err)
 	}
 }

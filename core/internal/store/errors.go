@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"broker/core/internal/store/integrity"
 )
 
@@ -26,4 +28,4 @@ var (
 type DamageError = integrity.DamageError
 
 // Remedy is the advice for a damaged store in a folder.
-func Remedy(dir string) string { return integrity.Remedy(dir) }
+func Remedy(dir string) string { return integrity.Remedy(dir, integrity.NewFolder(vfs.Default, dir)) }

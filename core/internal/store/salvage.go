@@ -3,22 +3,20 @@ package store
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core/internal/record"
+	"broker/core/internal/store/rescue"
 )
 
-const (
-	salvageBatch = 4 << 20 // bytes that are written at once
-	seekBytes    = 24      // length of the longest prefix of a key with which the end of damage is searched
-)
+const salvageBatch = 4 << 20 // bytes that are written at once
 
 // errOfCluster is returned by Salvage for the store of a node in a cluster, because the other nodes have the lost
 // data.
@@ -63,16 +61,23 @@ func Salvage(
 ) (Salvaged, error) {
 	damaged = damaged.withDefaults()
 	v := salvage{ctx: ctx, mend: mend, progress: progress}
-	if err := v.openDamaged(damaged); err != nil {
-		return Salvaged{}, err
+	if _, err := damaged.FS.Stat(dir); err == nil {
+		return Salvaged{}, fmt.Errorf("copy to %s: %w", dir, fs.ErrExist)
 	}
-	err := v.copyTo(damaged.FS, dir)
-	return v.done, errors.Join(err, v.from.Close())
+	err := makeCopy(damaged.FS, dir, func(whole string) error {
+		if err := v.openDamaged(damaged, damaged.FS.PathDir(whole)); err != nil {
+			return err
+		}
+		return errors.Join(v.copyTo(damaged.FS, whole), v.close())
+	})
+	return v.done, err
 }
 
 // salvage is one call of Salvage.
 type salvage struct {
-	from, to *Store
+	from     *Store        // the damaged store, if its manifest is intact
+	parts    *rescue.Parts // its tables and logs otherwise
+	to       *Store
 	ctx      context.Context // it lasts as long as the call
 	mend     func(string, []byte, *LostJobs) []byte
 	progress func(uint64)
@@ -83,36 +88,51 @@ type salvage struct {
 
 	job    uint64 // the last job that was copied
 	lost   LostJobs
-	tables []lostTable
+	tables map[uint64]rescue.Table // of the damaged store, by the number of the file
+	ranges []lostRange
+
+	replaced bool // some tables of the damaged store are replaced
 }
 
 type keyValue struct{ key, value []byte }
 
-func (v *salvage) copyTo(fsys vfs.FS, dir string) error {
-	if v.from.Cluster() != "" {
-		return errOfCluster
+// copyTo copies the opened store to a folder.
+func (v *salvage) copyTo(fsys vfs.FS, dir string) (err error) {
+	if err := v.space(spaceMeta, refuseCluster); err != nil {
+		return err
 	}
-	if _, err := fsys.Stat(dir); err == nil {
-		return fmt.Errorf("copy to %s: %w", dir, fs.ErrExist)
+	if v.to, err = Open(Options{Dir: dir, FS: fsys, copying: true}); err != nil {
+		return err
 	}
-	return makeCopy(fsys, dir, func(whole string) (err error) {
-		if v.to, err = Open(Options{Dir: whole, FS: fsys, copying: true}); err != nil {
+	defer func() { err = errors.Join(err, v.to.Close()) }()
+	if err := v.space(spaceVersion, v.raiseFormat); err != nil {
+		return err
+	}
+	for _, space := range []byte{spaceJob, spaceBody, spaceMeta, spaceDocument} {
+		if err := errors.Join(v.space(space, v.take), v.write()); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, v.to.Close()) }()
-		if format := v.from.commit.format.Load(); format > v.to.commit.format.Load() {
-			if err := errors.Join(v.to.commit.writeFormat(v.to, format), v.to.writeFormatFile()); err != nil {
-				return err
-			}
-		}
-		for _, space := range []byte{spaceJob, spaceBody, spaceMeta, spaceDocument} {
-			if err := errors.Join(v.space(space), v.write()); err != nil {
-				return err
-			}
-		}
-		v.reportTables()
-		return v.breakLost()
-	})
+	}
+	v.reportRanges()
+	return v.breakLost()
+}
+
+// refuseCluster returns an error for the key of the store of a node in a cluster.
+func refuseCluster(key, _ []byte) error {
+	if bytes.Equal(key, clusterKey) {
+		return errOfCluster
+	}
+	return nil
+}
+
+// raiseFormat gives the new store at least the format of the damaged one. If that is lost, the new store finds out at
+// its next start which one its records need.
+func (v *salvage) raiseFormat(_, value []byte) error {
+	format, w := binary.Uvarint(value)
+	if w <= 0 || format <= v.to.commit.format.Load() {
+		return nil
+	}
+	return errors.Join(v.to.commit.writeFormat(v.to, format), v.to.writeFormatFile())
 }
 
 // breakLost marks jobs that wait for a lost job as broken; otherwise the lost job would count as done.
@@ -151,103 +171,31 @@ func (v *salvage) breakLost() error {
 	return v.write()
 }
 
-// space copies a key space. After damage, it continues with the next readable key.
-func (v *salvage) space(space byte) error {
-	r := &spaceReader{db: v.from.db, space: space}
-	defer r.close()
-	last := []byte{space}
-	for r.seek(last); ; {
-		for ; r.it.Valid(); r.it.Next() {
-			value, err := r.it.ValueAndErr()
-			if err != nil {
-				break
-			}
-			last = append(last[:0], r.it.Key()...)
-			if err := v.take(last, value); err != nil {
-				return err
-			}
-		}
-		err := r.it.Error()
-		if err == nil {
-			return nil
-		}
-		if !pebble.IsCorruptionError(err) {
+// space calls each for the keys of a space of the damaged store.
+func (v *salvage) space(space byte, each func(key, value []byte) error) (err error) {
+	lower, upper := []byte{space}, []byte{space + 1}
+	if v.parts != nil {
+		return v.parts.Each(lower, upper, each)
+	}
+	it, err := v.from.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return fmt.Errorf("read the damaged store: %w", err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }() // also an error of reading
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
 			return fmt.Errorf("read the damaged store: %w", err)
 		}
-		end := []byte{space + 1}
-		if r.seekBehind(last); r.it.Valid() {
-			end = slices.Clone(r.it.Key())
-		}
-		v.lose(last, end, err)
-	}
-}
-
-// spaceReader reads a key space of a damaged store.
-type spaceReader struct {
-	db    *pebble.DB
-	space byte
-	it    *pebble.Iterator
-}
-
-func (r *spaceReader) close() {
-	if r.it != nil {
-		_ = r.it.Close() // it returns known damage
-	}
-}
-
-// seek moves to the first key from key on, and reports whether it met no damage. It uses a new iterator, because after
-// damage an iterator does not leave the table.
-func (r *spaceReader) seek(key []byte) bool {
-	r.close()
-	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: []byte{r.space}, UpperBound: []byte{r.space + 1}})
-	if err != nil {
-		panic(err) // the options are wrong
-	}
-	r.it = it
-	it.SeekGE(key)
-	return it.Error() == nil
-}
-
-// seekBehind moves from damage that was met after key to the next key that can be read. A seek into a damaged block is
-// slow, so it first finds a prefix of key under which the damage ends, and then searches under that prefix by halving.
-func (r *spaceReader) seekBehind(key []byte) {
-	prefix := key
-	for len(prefix) > 1 && !r.seek(spaceEnd(prefix)) {
-		prefix = prefix[:len(prefix)-1]
-	}
-	good := spaceEnd(prefix)
-	for len(prefix) <= max(seekBytes, len(key)) {
-		next := r.firstSound(prefix, key)
-		if next < 256 {
-			good = append(slices.Clone(prefix), byte(next))
-		}
-		if next == 0 {
-			break
-		}
-		prefix = append(slices.Clone(prefix), byte(next-1)) // the damage ends under it
-	}
-	r.seek(good)
-}
-
-// firstSound is the smallest byte after prefix with which a seek behind key meets no damage; 256: none.
-func (r *spaceReader) firstSound(prefix, key []byte) int {
-	low, high := 0, 256
-	if len(prefix) < len(key) && bytes.HasPrefix(key, prefix) {
-		low = int(key[len(prefix)]) + 1
-	}
-	for low < high {
-		middle := (low + high) / 2
-		if r.seek(append(slices.Clone(prefix), byte(middle))) {
-			high = middle
-		} else {
-			low = middle + 1
+		if err := each(it.Key(), value); err != nil {
+			return err
 		}
 	}
-	return low
+	return nil
 }
 
-// take copies a key, unless it is a part of a job whose record is lost.
-func (v *salvage) take(key, value []byte) error {
+// tick counts a key that was read.
+func (v *salvage) tick() error {
 	if v.keys++; v.keys%scanTick == 0 {
 		if err := v.ctx.Err(); err != nil {
 			return err
@@ -255,6 +203,14 @@ func (v *salvage) take(key, value []byte) error {
 		if v.progress != nil {
 			v.progress(v.keys)
 		}
+	}
+	return nil
+}
+
+// take copies a key, unless it is a part of a job whose record is lost.
+func (v *salvage) take(key, value []byte) error {
+	if err := v.tick(); err != nil {
+		return err
 	}
 	switch key[0] {
 	case spaceJob:
@@ -298,50 +254,4 @@ func (v *salvage) write() error {
 	})
 	v.batch, v.size = v.batch[:0], 0
 	return err
-}
-
-// lose records that the keys between two other keys could not be read.
-func (v *salvage) lose(after, before []byte, err error) {
-	text := ""
-	switch space := after[0]; space {
-	case spaceJob, spaceBody:
-		s := span{before: math.MaxUint64}
-		if len(after) > 1 {
-			s.after, _, _ = parseKey(after)
-		}
-		if len(before) > 1 {
-			part := byte(0)
-			if s.before, part, _ = parseKey(before); part != partJob && space == spaceJob {
-				s.before++ // the record of that job is lost too
-			}
-		}
-		what := "jobs"
-		if space == spaceJob {
-			v.lost.spans = append(v.lost.spans, s)
-		} else {
-			what = "large bodies and outcomes of jobs"
-		}
-		text = fmt.Sprintf("%s after %d", what, s.after)
-		if s.before != math.MaxUint64 {
-			text = fmt.Sprintf("%s between %d and %d", what, s.after, s.before)
-		}
-	case spaceMeta:
-		text = named("settings and counters", after, before)
-	default:
-		text = named("documents", after, before)
-	}
-	v.done.Lost = append(v.done.Lost, fmt.Sprintf("%s: %v", text, plain(err)))
-}
-
-// named says which entries with names could not be read.
-func named(what string, after, before []byte) string {
-	switch {
-	case len(after) == 1 && len(before) == 1:
-		return "all " + what
-	case len(after) == 1:
-		return fmt.Sprintf("%s before %q", what, before[1:])
-	case len(before) == 1:
-		return fmt.Sprintf("%s after %q", what, after[1:])
-	}
-	return fmt.Sprintf("%s between %q and %q", what, after[1:], before[1:])
 }

@@ -4,101 +4,178 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core/internal/store/integrity"
+	"broker/core/internal/store/rescue"
 )
 
-// lostTable is a table that Pebble's manifest names, but whose file is missing or has another size. Salvage reads an
-// empty table in its place, so that it finds what other tables and the log hold for the same keys.
-type lostTable struct {
-	name              string
-	text              string // what is wrong with the file
-	bytes             uint64
-	smallest, largest []byte // keys
-	first, last       uint64 // jobs, in the key spaces of jobs
-	kept              uint64 // jobs between first and last that were copied
+// lostRange is a part of a table that cannot be read: a part of its file, or the whole of it. Other tables and the log
+// may hold older states of the same keys.
+type lostRange struct {
+	rescue.Gap
+	file  uint64
+	bytes uint64 // of the table
+	text  string // what is wrong with the file
+	space byte   // zero: not known
+	span  span   // in the key spaces of jobs
+	kept  uint64 // jobs of the span that were copied
 }
 
-// loseTables notes the tables that an error of Open names, and lets fsys replace their files with empty tables. It
-// reports whether it found new ones.
-func (v *salvage) loseTables(fsys *patchedFS, dir string, err error) (found bool) {
+// tableName is the name of a table's file.
+func tableName(number uint64) string { return fmt.Sprintf("%06d%s", number, integrity.TableSuffix) }
+
+// repairTables reads all tables. It replaces those that cannot be read completely.
+func (v *salvage) repairTables(fsys *rescue.FS, dir, work string) error {
+	files, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	v.tables = map[uint64]rescue.Table{}
+	for _, name := range files {
+		number, err := strconv.ParseUint(strings.TrimSuffix(name, integrity.TableSuffix), 10, 64)
+		if err != nil || !strings.HasSuffix(name, integrity.TableSuffix) {
+			continue
+		}
+		path := fsys.PathJoin(dir, name)
+		t, err := rescue.ReadTable(fsys, path, func(sstable.InternalKey, []byte) error { return v.tick() })
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		for _, gap := range t.Gaps {
+			v.ranges = append(v.ranges, lostRange{Gap: gap, file: number, bytes: t.Bytes, text: gap.Err.Error()})
+		}
+		if !t.Intact {
+			if t.Bytes, err = v.replaceTable(fsys, path, fsys.PathJoin(work, name)); err != nil {
+				return fmt.Errorf("copy what can be read of %s: %w", path, err)
+			}
+		}
+		if t.Keys > 0 {
+			v.tables[number] = t
+		}
+	}
+	return nil
+}
+
+// replaceTable puts a table with the keys that can be read in the place of a damaged one, and returns its size.
+func (v *salvage) replaceTable(fsys *rescue.FS, path, with string) (bytes uint64, err error) {
+	if err := rescue.Rewrite(fsys, path, with, pebbleFormat.MaxTableFormat()); err != nil {
+		return 0, err
+	}
+	fsys.Replace(path, with)
+	v.replaced = true
+	info, err := fsys.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(info.Size()), nil
+}
+
+// loseTables replaces the missing tables that an error of Open names by empty ones. It reports whether it found new
+// ones.
+func (v *salvage) loseTables(fsys *rescue.FS, dir, work string, err error) (found bool) {
 	for _, match := range tablesInError.FindAllStringSubmatch(err.Error(), -1) {
 		name := match[1] + integrity.TableSuffix
 		path := fsys.PathJoin(dir, name)
-		if fsys.emptied[path] {
+		if fsys.Replaced(path) {
 			continue
 		}
 		text := "is missing"
 		if info, err := fsys.FS.Stat(path); err == nil {
 			text = fmt.Sprintf("has %d bytes, which is not its size", info.Size())
 		}
-		fsys.emptied[path] = true
-		v.tables = append(v.tables, lostTable{name: name, text: text})
+		number, err := strconv.ParseUint(match[1], 10, 64)
+		if _, writeErr := v.replaceTable(fsys, path, fsys.PathJoin(work, name)); err != nil || writeErr != nil {
+			continue
+		}
+		v.ranges = append(v.ranges, lostRange{file: number, text: text})
 		found = true
 	}
 	return found
 }
 
-// describeTables reads from the manifest what lost tables held.
-func (v *salvage) describeTables() error {
-	if len(v.tables) == 0 {
+// describeRanges finds out which keys were lost, with the bounds of tables in the manifest.
+func (v *salvage) describeRanges() error {
+	if len(v.ranges) == 0 {
 		return nil
 	}
-	levels, err := v.from.db.SSTables()
-	if err != nil {
-		return fmt.Errorf("list the tables of the damaged store: %w", err)
-	}
-	for _, level := range levels {
-		for i := range level {
-			info := &level[i]
-			name := fmt.Sprintf("%06d%s", uint64(info.BackingSSTNum), integrity.TableSuffix)
-			for k := range v.tables {
-				if v.tables[k].name == name {
-					v.tables[k].describe(info)
-				}
+	tables := map[uint64]*pebble.SSTableInfo{}
+	if v.from != nil {
+		levels, err := v.from.db.SSTables()
+		if err != nil {
+			return fmt.Errorf("list the tables of the damaged store: %w", err)
+		}
+		for _, level := range levels {
+			for i := range level {
+				tables[uint64(level[i].BackingSSTNum)] = &level[i]
 			}
 		}
 	}
-	for _, t := range v.tables {
-		if t.space() == spaceJob {
-			v.lost.spans = append(v.lost.spans, span{after: t.first - 1, before: t.last + 1})
+	ranges := v.ranges[:0]
+	for _, r := range v.ranges {
+		if t, known := tables[r.file]; known {
+			if r.Before == nil && r.After != nil && bytes.Compare(r.After, t.Largest.UserKey) >= 0 {
+				continue // the table ends where the damage begins
+			}
+			r.bytes = max(r.bytes, t.Size)
+			r.describe(t.Smallest.UserKey, t.Largest.UserKey)
+		} else if r.describe(nil, nil); v.parts == nil {
+			continue // no longer in use, or never: a crash left it
+		}
+		if r.space == spaceVersion || isInternal(r.After) && isInternal(r.Before) {
+			continue // FORMAT has the version too, and the new store has a position of its own
+		}
+		if r.space == spaceJob {
+			v.lost.spans = append(v.lost.spans, r.span)
 			v.lost.kept = v.hasCopied
 		}
+		ranges = append(ranges, r)
 	}
+	v.ranges = ranges
 	return nil
 }
 
-func (t *lostTable) describe(info *pebble.SSTableInfo) {
-	t.bytes, t.smallest, t.largest = info.Size, bytes.Clone(info.Smallest.UserKey), bytes.Clone(info.Largest.UserKey)
-	if s := t.space(); s == spaceJob || s == spaceBody {
-		t.first, _, _ = parseKey(t.smallest)
-		t.last = math.MaxUint64 - 1
-		if seq, _, ok := parseKey(t.largest); ok {
-			t.last = seq
+// describe finds out what keys are in the gap of a table with these bounds; nil: they are not known.
+func (r *lostRange) describe(smallest, largest []byte) {
+	for _, key := range [][]byte{r.After, r.Before, smallest} {
+		if len(key) > 0 {
+			r.space = key[0]
 		}
-		t.first = max(t.first, 1)
+	}
+	r.span = span{before: math.MaxUint64}
+	if r.space != spaceJob && r.space != spaceBody {
+		if r.After == nil {
+			r.After = smallest
+		}
+		if r.Before == nil {
+			r.Before = largest
+		}
+		return
+	}
+	if seq, _, ok := parseKey(r.After); ok {
+		r.span.after = seq
+	} else if seq, _, ok := parseKey(smallest); ok {
+		r.span.after = max(seq, 1) - 1
+	}
+	if seq, part, ok := parseKey(r.Before); ok {
+		r.span.before = seq
+		if part != partJob && r.space == spaceJob {
+			r.span.before++ // the record of that job is lost too
+		}
+	} else if seq, _, ok := parseKey(largest); ok {
+		r.span.before = seq + 1
 	}
 }
 
-// space is the key space of the table; a table never holds keys of two.
-func (t *lostTable) space() byte {
-	if len(t.smallest) == 0 {
-		return 0
-	}
-	return t.smallest[0]
-}
-
-// countKept counts a copied job for the tables that may have held a newer state of it.
+// countKept counts a copied job for the ranges that may have held a newer state of it.
 func (v *salvage) countKept(seq uint64) {
-	for i := range v.tables {
-		if t := &v.tables[i]; t.space() == spaceJob && seq >= t.first && seq <= t.last {
-			t.kept++
+	for i := range v.ranges {
+		if r := &v.ranges[i]; r.space == spaceJob && seq > r.span.after && seq < r.span.before {
+			r.kept++
 		}
 	}
 }
@@ -111,82 +188,53 @@ func (v *salvage) hasCopied(seq uint64) bool {
 	return err == nil
 }
 
-// reportTables says what may be lost with tables.
-func (v *salvage) reportTables() {
-	for i := range v.tables {
-		t := &v.tables[i]
-		var what string
-		switch t.space() {
-		case spaceJob:
-			jobs := t.last - t.first + 1
-			what = fmt.Sprintf("up to %d jobs between %d and %d are lost; %d others there may be in an older state, and jobs that had ended may be back",
-				jobs-min(t.kept, jobs), t.first, t.last, t.kept)
-		case spaceBody:
-			what = fmt.Sprintf("large bodies and outcomes of jobs between %d and %d may be lost", t.first, t.last)
-		case spaceMeta:
-			what = fmt.Sprintf("settings and counters between %q and %q may be lost or old", t.smallest[1:],
-				t.largest[1:])
-		case spaceDocument:
-			what = fmt.Sprintf("documents between %q and %q may be lost or old", t.smallest[1:], t.largest[1:])
-		case spaceVersion:
-			what = "it held no more than the format version"
-		default:
-			what = "its records are lost"
+// reportRanges says what may be lost.
+func (v *salvage) reportRanges() {
+	for i := range v.ranges {
+		r := &v.ranges[i]
+		v.done.Lost = append(v.done.Lost,
+			fmt.Sprintf("table %s (%d bytes) %s: %s", tableName(r.file), r.bytes, r.text, r.lost()))
+	}
+}
+
+// lost says what may be lost with a range.
+func (r *lostRange) lost() string {
+	between := fmt.Sprintf("between %d and %d", r.span.after+1, r.span.before-1)
+	if r.span.before == math.MaxUint64 {
+		between = fmt.Sprintf("after %d", r.span.after)
+	}
+	switch r.space {
+	case spaceJob:
+		jobs := r.span.before - r.span.after - 1
+		if jobs == 0 {
+			return fmt.Sprintf("job %d may be in an older state", r.span.after)
 		}
-		v.done.Lost = append(v.done.Lost, fmt.Sprintf("table %s (%d bytes) %s: %s", t.name, t.bytes, t.text, what))
-	}
-}
-
-// patchedFS is a file system on which some files end early, and others are empty tables.
-type patchedFS struct {
-	vfs.FS
-	sizes   map[string]int64 // of files that end early
-	emptied map[string]bool
-	tables  *vfs.MemFS // has the empty table
-}
-
-// emptyTable is the path of the empty table in patchedFS.tables.
-const emptyTable = "empty"
-
-func newPatchedFS(fsys vfs.FS) (*patchedFS, error) {
-	p := &patchedFS{FS: fsys, sizes: map[string]int64{}, emptied: map[string]bool{}, tables: vfs.NewMem()}
-	f, err := p.tables.Create(emptyTable, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, err
-	}
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f),
-		sstable.WriterOptions{TableFormat: pebbleFormat.MaxTableFormat()})
-	return p, w.Close()
-}
-
-// Open implements vfs.FS.
-func (p *patchedFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	if p.emptied[name] {
-		return p.tables.Open(emptyTable)
-	}
-	f, err := p.FS.Open(name, opts...)
-	if size, cut := p.sizes[name]; cut && err == nil {
-		return &cutFile{File: f, rest: size, size: size}, nil
-	}
-	return f, err
-}
-
-// Stat implements vfs.FS.
-func (p *patchedFS) Stat(name string) (vfs.FileInfo, error) {
-	if p.emptied[name] {
-		return p.tables.Stat(emptyTable)
-	}
-	return p.FS.Stat(name)
-}
-
-// List implements vfs.FS.
-func (p *patchedFS) List(dir string) ([]string, error) {
-	names, err := p.FS.List(dir)
-	for path := range p.emptied {
-		name := p.PathBase(path)
-		if p.PathJoin(dir, name) == path && !slices.Contains(names, name) {
-			names = append(names, name)
+		text := fmt.Sprintf("up to %d jobs %s are lost", jobs-min(r.kept, jobs), between)
+		if r.span.before == math.MaxUint64 {
+			text = "jobs " + between + " are lost"
 		}
+		if r.kept > 0 {
+			text += fmt.Sprintf("; %d others there may be in an older state, and jobs that had ended may be back", r.kept)
+		}
+		return text
+	case spaceBody:
+		return fmt.Sprintf("large bodies and outcomes of jobs %s may be lost", between)
+	case spaceMeta:
+		return named("settings and counters", r.After, r.Before)
+	case spaceDocument:
+		return named("documents", r.After, r.Before)
 	}
-	return names, err
+	return "its records are lost, unless a crash left it unfinished"
+}
+
+// named says which entries with names may be lost.
+func named(what string, after, before []byte) string {
+	text := what
+	if len(after) > 1 {
+		text += fmt.Sprintf(" from %q", after[1:])
+	}
+	if len(before) > 1 {
+		text += fmt.Sprintf(" to %q", before[1:])
+	}
+	return text + " may be lost or old"
 }

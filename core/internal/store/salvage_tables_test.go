@@ -24,14 +24,14 @@ func breakTables(t *testing.T, disk *testDisk, cut bool, names ...string) {
 	}
 }
 
-// Without one table, or with a cut one, all keys of the others are copied.
-func TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut(t *testing.T) {
+// Without one table, all keys of the others are copied. With half of one, all keys in the half are copied too.
+func TestSalvageReadsTheOtherTablesAndTheRestOfACutOne(t *testing.T) {
 	t.Parallel()
 	const jobs = 800
 	whole := manyJobs(t, jobs)
 	want := contents(t, whole.crash(1, 100), testDir)
 	tables := whole.files(t, integrity.TableSuffix)
-	all := 0
+	lost := map[bool]int{}
 	for _, cut := range []bool{false, true} {
 		for _, name := range tables {
 			disk := whole.crash(1, 100)
@@ -46,8 +46,9 @@ func TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut(t *testing.T) {
 					t.Errorf("%s, cut %v: key %x is not as it was", name, cut, key)
 				}
 			}
-			all += len(want) - len(got)
-			if len(v.Lost) != 1 || !strings.Contains(v.Lost[0], disk.PathBase(name)) {
+			lost[cut] += len(want) - len(got)
+			said := len(v.Lost) == 1 && strings.Contains(v.Lost[0], disk.PathBase(name))
+			if len(want) > len(got) && !said || len(v.Lost) > 1 {
 				t.Errorf("%s, cut %v: %d of %d keys are lost, but it says %q", name, cut, len(want)-len(got), len(want),
 					v.Lost)
 			}
@@ -56,8 +57,11 @@ func TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut(t *testing.T) {
 			}
 		}
 	}
-	if all < 2*len(want)-len(tables) || all > 3*len(want) {
-		t.Errorf("all tables together held %d keys, want about twice %d", all, len(want))
+	if all := lost[false]; all < len(want)-len(tables) || all > len(want)*3/2 {
+		t.Errorf("all tables together held %d keys, want about %d", all, len(want))
+	}
+	if half := lost[true]; half < lost[false]*2/5 || half > lost[false]*3/5 {
+		t.Errorf("halves of all tables held %d keys of %d", half, lost[false])
 	}
 }
 
@@ -142,4 +146,88 @@ func TestSalvageWithoutAnyTable(t *testing.T) {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	contents(t, disk, salvageFolder)
+}
+
+// Without its list of tables, or with a damaged one, a store is put together from its tables and logs.
+func TestSalvageWithoutAManifestReadsAllTablesAndLogs(t *testing.T) {
+	t.Parallel()
+	const seed, n = 17, 120
+	live := newDisk()
+	s := mustOpen(t, live)
+	mustPlay(t, s, seed, 0, n)
+	running := live.crash(1, 0)
+	mustClose(t, s)
+	for name, whole := range map[string]*testDisk{"stopped": live, "killed": running, "jobs only": manyJobs(t, 400)} {
+		want := contents(t, whole.crash(1, 100), testDir)
+		for _, damage := range []string{"no manifest", "no manifest and no marker", "half a manifest", "no markers"} {
+			disk := whole.crash(1, 100)
+			for _, file := range disk.files(t, "") {
+				base := disk.PathBase(file)
+				manifest := strings.HasPrefix(base, integrity.ManifestPrefix)
+				marker := strings.HasPrefix(base, integrity.ManifestMarker)
+				switch {
+				case manifest && damage == "half a manifest":
+					breakTables(t, disk, true, file)
+				case manifest && strings.HasPrefix(damage, "no manifest"),
+					marker && damage != "no manifest" && damage != "half a manifest",
+					strings.HasPrefix(base, integrity.FormatMarker) && damage == "no markers":
+					if err := disk.Remove(file); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if _, err := Open(Options{Dir: testDir, FS: disk}); err == nil {
+				t.Fatalf("%s, %s: the store opens", name, damage)
+			}
+			v, err := Salvage(t.Context(), Options{Dir: testDir, FS: disk}, salvageFolder, nil, nil)
+			if err != nil || len(v.Lost) == 0 || !strings.Contains(v.Lost[0], "were read") {
+				t.Errorf("%s, %s: %+v, %v", name, damage, v, err)
+				continue
+			}
+			got := contents(t, disk, salvageFolder)
+			for key, value := range want {
+				if got[key] != value && !isInternal([]byte(key)) {
+					t.Errorf("%s, %s: key %x is lost or old", name, damage, key)
+				}
+			}
+			for key := range got {
+				if _, there := want[key]; !there {
+					t.Errorf("%s, %s: key %x is back", name, damage, key)
+				}
+			}
+		}
+	}
+}
+
+// The file FORMAT says nothing that the records do not say.
+func TestSalvageWithoutAFormatFileCopiesEverything(t *testing.T) {
+	t.Parallel()
+	whole := manyJobs(t, 400)
+	want := contents(t, whole.crash(1, 100), testDir)
+	for _, text := range []string{"", "broker store, format 2broken"} {
+		disk := whole.crash(1, 100)
+		writeFile(t, disk, disk.PathJoin(testDir, integrity.FormatFile), text)
+		v, err := Salvage(t.Context(), Options{Dir: testDir, FS: disk}, salvageFolder, nil, nil)
+		if err != nil || v.Jobs != 400 || len(v.Lost) != 0 {
+			t.Fatalf("%q: %+v, %v", text, v, err)
+		}
+		wantSame(t, contents(t, disk, salvageFolder), want)
+	}
+}
+
+// A folder in which nothing of the store is left is refused with a message that does not name the command that was run.
+func TestSalvageOfAnEmptyFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	disk := manyJobs(t, 40)
+	for _, file := range disk.files(t, "") {
+		if !strings.HasSuffix(file, integrity.FormatFile) {
+			if err := disk.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, err := Salvage(t.Context(), Options{Dir: testDir, FS: disk}, salvageFolder, nil, nil)
+	if err == nil || strings.Contains(err.Error(), "--salvage") {
+		t.Errorf("error %v", err)
+	}
 }

@@ -135,7 +135,7 @@ func TestSalvageLosesTheDamagedBlocksOnly(t *testing.T) {
 			}
 		}
 		for key, value := range got {
-			if want[key] != value {
+			if want[key] != value && !isInternal([]byte(key)) {
 				t.Errorf("round %d: key %x is not as it was", round, key)
 			}
 			if seq, part, ok := parseKey([]byte(key)); ok && key[0] == spaceJob && part != partJob &&

@@ -114,7 +114,7 @@ func Open(o Options) (*Store, error) {
 	if err := s.open(o); err != nil {
 		var damage *DamageError
 		if errors.As(err, &damage) {
-			damage.Dir = o.Dir
+			damage.Locate(o.FS, o.Dir)
 		}
 		return nil, err
 	}
@@ -323,7 +323,9 @@ func (s *Store) damage(what string, err error) error {
 	} else if !record.IsInvalid(err) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &DamageError{Dir: s.dir, Path: path, What: what, Err: plain(err)}
+	e := &DamageError{Path: path, What: what, Err: plain(err)}
+	e.Locate(s.disk, s.dir)
+	return e
 }
 
 // plain returns the cause in an error of Pebble about damage, without the internal details around it.

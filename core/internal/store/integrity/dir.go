@@ -118,9 +118,12 @@ func CheckFormat(n uint64) error {
 	return nil
 }
 
+// FormatText is the content of FORMAT.
+func FormatText(format uint64) string { return fmt.Sprintf("%s%d\n", formatText, format) }
+
 // WriteFormatFile creates or replaces FORMAT.
 func WriteFormatFile(fsys vfs.FS, dir string, format uint64) error {
-	return atomicfile.Write(fsys, dir, FormatFile, fmt.Sprintf("%s%d\n", formatText, format))
+	return atomicfile.Write(fsys, dir, FormatFile, FormatText(format))
 }
 
 // LockDir locks the folder for this process.

@@ -1,13 +1,18 @@
 package integrity
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
 	pebblerecord "github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -126,23 +131,68 @@ func copyStart(fsys vfs.FS, from, to string, size int64) (err error) {
 
 // SoundLogBytes is the size of the commits at the beginning of a log that can be read.
 func SoundLogBytes(fsys vfs.FS, path string) (sound int64, err error) {
+	return sound, readLog(fsys, path, func(end int64, _ []byte) { sound = end })
+}
+
+// readLog calls each for the commits at the beginning of a log that can be read, with the byte at which they end. A
+// commit is valid during the call.
+func readLog(fsys vfs.FS, path string, each func(end int64, commit []byte)) error {
 	f, err := fsys.Open(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = f.Close() }() // it is only read
 	var info pebble.WALCreateInfo    // the only public name of the type of a log's number
 	log := pebblerecord.NewReader(f, numberLike(info.FileNum, logNumber(fsys.PathBase(path))))
+	var buf bytes.Buffer
 	for {
 		commit, err := log.Next()
 		if err == nil {
-			_, err = io.Copy(io.Discard, commit)
+			buf.Reset()
+			_, err = buf.ReadFrom(commit)
 		}
 		if err != nil {
-			return sound, nil // the end, or damage
+			return nil // the end, or damage
 		}
-		sound = log.Offset()
+		each(log.Offset(), buf.Bytes())
 	}
+}
+
+// NewestCommits returns the commits of the logs that follow each other without a missing commit up to the newest. It is
+// for a store whose manifest, which names the first log that is needed, is lost. Logs from before a missing commit are
+// only kept for reuse.
+func NewestCommits(fsys vfs.FS, dir string) (commits [][]byte, err error) {
+	files, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return !strings.HasSuffix(name, LogSuffix) })
+	slices.SortFunc(files, func(a, b string) int { return cmp.Compare(logNumber(b), logNumber(a)) })
+	first := uint64(0) // of the logs so far; zero: none
+	for _, name := range files {
+		from, end := uint64(0), uint64(0)
+		var more [][]byte
+		if err := readLog(fsys, fsys.PathJoin(dir, name), func(_ int64, commit []byte) {
+			if h, ok := batchrepr.ReadHeader(commit); ok {
+				if from == 0 {
+					from = uint64(h.SeqNum)
+				}
+				end = uint64(h.SeqNum) + uint64(h.Count)
+				more = append(more, bytes.Clone(commit))
+			}
+		}); err != nil {
+			return nil, err
+		}
+		if from == 0 {
+			continue
+		}
+		if first != 0 && end != first {
+			break
+		}
+		first = from
+		commits = append(commits, more...)
+	}
+	return commits, nil
 }
 
 // numberLike is n as a number of the type of like.
