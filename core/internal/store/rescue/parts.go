@@ -58,8 +58,8 @@ func NewParts(
 	return p, nil
 }
 
-// Each calls each for the keys that exist from lower to upper, without upper, in order. Keys and values are valid during
-// the call.
+// Each calls each for the keys that exist from lower to upper, without upper, in order. Keys and values are valid
+// during the call.
 func (p *Parts) Each(lower, upper []byte, each func(key, value []byte) error) (err error) {
 	var m merge
 	inside := func(key []byte) bool {
