@@ -126,7 +126,7 @@ func jobFilter(query url.Values, states []string, now time.Time) (f service.JobF
 }
 
 // listParameters are the parameters of a list that do not filter jobs.
-var listParameters = []string{"state", "q", "sort", "cursor", "hold", "column", "keep", "groups"}
+var listParameters = []string{"state", "q", "sort", "cursor", "hold", "column", "keep", "groups", "since", "classes"}
 
 // unknownFilters returns the unknown parameters. A list that ignored them would show, and change, more jobs than the
 // user wants.

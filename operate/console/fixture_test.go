@@ -77,12 +77,18 @@ func (f *fixture) ask(method, path string, form url.Values) string {
 // dies submits a job of the queue mail that fails for good with an error.
 func (f *fixture) dies(class, message string) {
 	f.t.Helper()
+	f.diesOf("", class, message)
+}
+
+// diesOf is dies with the version of the worker's program.
+func (f *fixture) diesOf(version, class, message string) {
+	f.t.Helper()
 	once := uint32(1)
 	if _, err := f.service.Submit(f.t.Context(), f.caller, []service.Submission{{Queue: "mail", MaxFails: &once}},
 		service.SubmitOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
-	lease, err := f.service.Lease(f.t.Context(), f.caller, service.LeaseOptions{Queues: []string{"mail"}})
+	lease, err := f.service.Lease(f.t.Context(), f.caller, service.LeaseOptions{Queues: []string{"mail"}, Version: version})
 	if err != nil || lease == nil {
 		f.t.Fatal(lease, err)
 	}

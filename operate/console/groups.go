@@ -35,8 +35,18 @@ type jobGroup struct {
 	Error, Type, Message string
 	N                    int
 	died                 []int // deaths in each of the last hours; nil: not known, or none
+	firstHour, lastHour  time.Time
+	Versions             []versionLink
 	URL                  template.URL
 	Filter               string // filter for exactly these jobs; empty: no such filter exists
+}
+
+// versionLink is the part of a group that workers of one version have left.
+type versionLink struct {
+	service.VersionCount
+
+	Spark template.HTML
+	URL   template.URL
 }
 
 // setGroups counts the jobs by failure group and type. counts are the broker's counts, nil if it has none for the
@@ -53,6 +63,10 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 		}
 		groups, d.GroupsSeen, d.GroupsExact = groupFailures(list.Jobs), len(list.Jobs), list.Cursor == ""
 	}
+	if d.Sparks && r.query.Get("classes") != "largest" {
+		newestFirst(groups)
+		d.Newest = true
+	}
 	d.Groups = groups[:min(len(groups), r.groupLimit())]
 	d.GroupsMore = len(groups) > len(d.Groups)
 	here := maps.Clone(r.query)
@@ -60,10 +74,19 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	if d.GroupsMore && len(d.Groups) < allGroups {
 		d.AllGroups = with(here, "groups", "all")
 	}
+	if d.Sparks {
+		order := map[bool]string{true: "largest"}[d.Newest]
+		d.GroupOrder = with(here, "classes", order, "groups", r.query.Get("groups"))
+	}
 	here.Del("groups")
 	for i := range d.Groups {
 		g := &d.Groups[i]
 		g.URL = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type)
+		for k := range g.Versions {
+			v := &g.Versions[k]
+			v.URL = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type,
+				"worker_version", service.FilterValue(v.Version))
+		}
 		g.Filter = groupFilter(g, r.actionFilter(d.States))
 		if g.Message == "" {
 			var err error
@@ -112,6 +135,12 @@ func groupsOf(counts []service.FailureCount) []jobGroup {
 	groups := make([]jobGroup, len(counts))
 	for i, c := range counts {
 		groups[i] = jobGroup{Error: c.Group, Type: c.Type, N: c.Jobs, died: c.Died}
+		if c.FirstHour != nil && c.LastHour != nil {
+			groups[i].firstHour, groups[i].lastHour = *c.FirstHour, *c.LastHour
+		}
+		for _, v := range c.Versions {
+			groups[i].Versions = append(groups[i].Versions, versionLink{VersionCount: v, Spark: deathLine(v.Died)})
+		}
 	}
 	return groups
 }

@@ -107,14 +107,21 @@ func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 		g := &d.Groups[i]
 		only := filter
 		only.Types, only.FailureGroup = []string{g.Type}, service.FilterValue(g.Error)
-		if g.First, err = r.edge(only, "died"); err != nil {
+		begin, end := only, only // only the hours of the first and last death are searched
+		if !g.firstHour.IsZero() {
+			begin.DiedFrom, begin.DiedTo = g.firstHour, g.firstHour.Add(time.Hour)
+			end.DiedFrom, end.DiedTo = g.lastHour, g.lastHour.Add(time.Hour)
+		}
+		if g.First, err = r.edge(begin, "died"); err != nil {
 			return err
 		}
-		if g.Last, err = r.edge(only, "-died"); err != nil {
+		if g.Last, err = r.edge(end, "-died"); err != nil {
 			return err
 		}
 		g.Spark = deathLine(g.died)
-		g.New = g.First != nil && now.Sub(*g.First) < seenSpan && now.Sub(*first) >= seenSpan
+		if g.New = g.First != nil && now.Sub(*g.First) < seenSpan && now.Sub(*first) >= seenSpan; !d.since.IsZero() {
+			g.New = g.First != nil && !g.First.Before(d.since)
+		}
 	}
 	return nil
 }

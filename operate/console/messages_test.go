@@ -136,7 +136,8 @@ func TestAllGroupsCanBeShown(t *testing.T) {
 		}
 	}
 	page := f.get("/dead")
-	f.wants(page, "the 12 largest")
+	f.wants(page, "the 12 newest")
+	f.wants(f.get("/dead?classes=largest"), "the 12 largest")
 	_, link, _ := strings.Cut(page, `<a href="dead?groups=all`)
 	if link == "" || strings.Contains(page, ">Error13</a>") {
 		t.Fatal("the page has no link to all groups, or shows all of them")

@@ -122,6 +122,9 @@ type jobsData struct {
 	GroupsMore           bool         // there are more groups than shown
 	AllGroups            template.URL // the page with all groups
 	Sparks               bool         // the groups have spark lines
+	Deaths               *deathChart  // nil: no list of dead jobs, or they are not counted
+	Newest               bool         // the groups are sorted by their first death
+	GroupOrder           template.URL // the page with the other order of the groups
 	Spans                []timeSpan
 	SpansTitle           string
 	SpansMost            int
@@ -129,6 +132,7 @@ type jobsData struct {
 	query url.Values
 	usual map[string]float64 // run time in seconds above which a job counts as slow, by queue
 	now   time.Time
+	since time.Time // errors that began later are new; zero: by their age
 }
 
 // stateTab is a tab for the jobs in one state.
@@ -241,7 +245,7 @@ func (r *request) searched() (url.Values, []problem) {
 // findJobs reads the jobs, their counts and their groups.
 func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
 	grouped := d.Fixed && page.Cursor == "" && (p.state == "dead" || p.state == "retrying")
-	if grouped {
+	if grouped && p.state != "dead" {
 		page.Failures = r.groupLimit() + 1
 	}
 	page.TimeLimit = searchLimit
@@ -275,6 +279,11 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 	if d.Fixed && page.Cursor == "" {
 		if err := r.setSpans(d, filter, p); err != nil {
 			return err
+		}
+		if grouped && p.state == "dead" {
+			if list.Failures, err = r.countDeaths(d, filter); err != nil {
+				return err
+			}
 		}
 		if grouped && list.Count > 0 {
 			return r.setGroups(d, filter, list.Failures)

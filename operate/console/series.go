@@ -38,10 +38,11 @@ type chartData struct {
 	Labels  []string    `json:"labels"`
 	Colours []string    `json:"colours"` // custom properties of the style sheet
 	Unit    string      `json:"unit,omitempty"`
-	Whole   bool        `json:"whole,omitempty"` // values are counts
-	X       []int64     `json:"x"`               // seconds since 1970
-	Marks   []chartMark `json:"marks,omitempty"` // vertical lines
-	Jobs    string      `json:"jobs,omitempty"`  // URL for the jobs of a selected span, to which the script appends the span
+	Whole   bool        `json:"whole,omitempty"`  // values are counts
+	X       []int64     `json:"x"`                // seconds since 1970
+	Marks   []chartMark `json:"marks,omitempty"`  // vertical lines
+	Jobs    string      `json:"jobs,omitempty"`   // URL for the jobs of a selected span, to which the script appends the span
+	Select  string      `json:"select,omitempty"` // the time that the span is of; empty: created
 	Y       [][]float64 `json:"y"`
 }
 

@@ -169,10 +169,10 @@
 
   // Selecting a span with the pointer opens the list of the jobs submitted in it.
   const brush = (u, el) => {
-    const { jobs } = JSON.parse(el.dataset.chart);
+    const { jobs, select = 'created' } = JSON.parse(el.dataset.chart);
     if (!jobs || u.select.width < 8) return;
     const at = (x) => new Date(u.posToVal(x, 'x') * 1000).toISOString().slice(0, 19);
-    location.assign(`${jobs}&created_from=${at(u.select.left)}Z&created_to=${at(u.select.left + u.select.width)}Z`);
+    location.assign(`${jobs}&${select}_from=${at(u.select.left)}Z&${select}_to=${at(u.select.left + u.select.width)}Z`);
   };
   // Marks are dashed lines. The tooltip names the marks near the pointer.
   const marks = (u, el) => {
