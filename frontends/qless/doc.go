@@ -34,6 +34,10 @@
 //	                             ▲
 //	                             └─ events of jobs that clients of other protocols have changed (sync.go, adopt.go)
 //
+// In a cluster the leader serves the clients of Qless, also those of nodes that follow. A call may read and change any
+// part of the model, and its reply depends on all calls before it: a session at another node would send the whole call
+// to the leader anyway, and could answer none of it.
+//
 // # Time
 //
 // Every call has its own now, and the broker's clock does not matter. Other protocols do not send a now. For their

@@ -3,6 +3,11 @@
 // passes the bytes (gateway.go) and the HTTP requests (http.go) of the others on to the leader. When the leader
 // changes, these connections are closed, and clients reconnect as after a restart of the broker.
 //
+// Passed on are clients of Qless and Conveyor, requests to the API and the console, and during an upgrade the clients
+// of front-ends that the leader's build does not serve over a link. Qless has its whole state in the process of the
+// leader. Conveyor has check-ins, counters, jobs that are being closed and published messages there, and the API its
+// operations, idempotency keys and event hub.
+//
 //	client ─▶ node that follows ── DialLeader ──▶ FromMember ─▶ leader's event loop, or its HTTP server
 //
 // The package knows connections and HTTP headers. It does not know the protocols inside connections, nor how a leader
