@@ -88,7 +88,8 @@ func (f *fixture) diesOf(version, class, message string) {
 		service.SubmitOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
-	lease, err := f.service.Lease(f.t.Context(), f.caller, service.LeaseOptions{Queues: []string{"mail"}, Version: version})
+	from := service.LeaseOptions{Queues: []string{"mail"}, Version: version}
+	lease, err := f.service.Lease(f.t.Context(), f.caller, from)
 	if err != nil || lease == nil {
 		f.t.Fatal(lease, err)
 	}

@@ -41,7 +41,7 @@ type chartData struct {
 	Whole   bool        `json:"whole,omitempty"`  // values are counts
 	X       []int64     `json:"x"`                // seconds since 1970
 	Marks   []chartMark `json:"marks,omitempty"`  // vertical lines
-	Jobs    string      `json:"jobs,omitempty"`   // URL for the jobs of a selected span, to which the script appends the span
+	Jobs    string      `json:"jobs,omitempty"`   // URL for the jobs of a selected span, which the script appends
 	Select  string      `json:"select,omitempty"` // the time that the span is of; empty: created
 	Y       [][]float64 `json:"y"`
 }

@@ -194,7 +194,6 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 		p := *s.Progress
 		m.table.EnsureTransient(h).Progress = &p
 	}
-	m.table.SetVersion(h, s.Version)
 	switch s.State {
 	case core.Leased:
 		m.restoreLease(h, e, s)
@@ -228,9 +227,10 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	}
 }
 
-// restoreFails restores the number of failures. If it differs from the job's, the failure that the job was submitted
+// restoreFails restores the version of the last worker and the number of failures. If it differs from the job's, the failure that the job was submitted
 // with is no longer the last one.
 func (m *Machine) restoreFails(h uint32, e *table.Entry, s *record.Status) {
+	m.table.SetVersion(h, s.Version)
 	if s.Fails != e.Fails {
 		m.table.ForgetPriorFailure(h)
 		m.table.SetFirstFail(h, e, 0)
