@@ -14,6 +14,7 @@ type attempt struct {
 	At      *time.Time
 	Length  string
 	Worker  string
+	Version string // of the worker's program
 	State   string // the state whose colour it has
 	Outcome string // in words
 	Error   string // class
@@ -39,7 +40,7 @@ func attemptsOf(j *service.Job) (all []attempt) {
 		end, ends := attemptEnds[e.Kind]
 		switch {
 		case e.Kind == "leased":
-			a := attempt{At: e.At, Worker: workerOf(&e), State: "leased", Outcome: "running"}
+			a := attempt{At: e.At, Worker: workerOf(&e), Version: e.Version, State: "leased", Outcome: "running"}
 			if known {
 				a.Number = len(all) + 1
 			}

@@ -74,4 +74,9 @@ func TestErrorsAreSplitByTheVersionOfTheWorker(t *testing.T) {
 	page := f.get("/dead")
 	f.wants(f.errorRow(page, "E"), "4.2 <b>2</b>", "4.1 <b>1</b>", "worker_version=4.2")
 	f.wants(f.get("/dead?failure_group=E&type=mail&worker_version=4.1"), "1 in 24 hours")
+	list, err := f.service.Jobs(t.Context(), f.caller, service.JobFilter{Version: "4.1"}, service.JobPage{Limit: 1})
+	if err != nil || len(list.Jobs) != 1 {
+		t.Fatal(list.Jobs, err)
+	}
+	f.wants(f.get("/jobs/"+list.Jobs[0].ID), `title="version of the worker">4.1</a>`)
 }
