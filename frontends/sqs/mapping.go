@@ -58,8 +58,9 @@ func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 		MaxAttempts: math.MaxUint32, MaxFails: math.MaxUint32, Tallies: core.TallyFirstLease,
 		Trace: tracecontext.Join(m.traceparent, ""),
 	}
-	if of.FIFO { // it keeps its place despite a delay; the core then sets its time, so it needs an explicit id
-		job.SeqOrder = true
+	// A message of a FIFO queue keeps its place despite a delay; the core then sets its time. It also sets the time of
+	// a message from a node that follows, whose clock may be ahead. Without a known time an id must be explicit.
+	if job.SeqOrder = of.FIFO; of.FIFO || f.follows() {
 		m.id = uuid.NewString()
 		job.ID = m.id
 	}

@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -102,3 +103,39 @@ func TestLeaderKnowsWhatNodesHaveServed(t *testing.T) {
 		}
 	})
 }
+
+// The time of a node is an estimate of the leader's, and may be ahead of it.
+func TestMessageHasTheIDThatANodeSaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := frontendtest.OpenNodes(t,
+			func(b core.Broker) frontends.Frontend { return suiteFront(t, b, nil) },
+			func(b core.Broker, l frontends.Leader) frontends.Frontend { return suiteFront(t, ahead{b}, l) }, 1)
+		c := nodes[0].Dial("client")
+		ask := func(action, parameters string) (reply struct {
+			MessageID string `json:"MessageId"`
+			Messages  []struct {
+				MessageID string `json:"MessageId"`
+			}
+		},
+		) {
+			c.SendBytes(suiteRequest(action, parameters))
+			if _, body := c.HTTPResponse(); json.Unmarshal(body, &reply) != nil {
+				t.Fatalf("%s: %s", action, body)
+			}
+			return reply
+		}
+		ask("CreateQueue", `{"QueueName":"suite"}`)
+		sent := ask("SendMessage", `{"QueueUrl":"`+suiteURL+`","MessageBody":"x"}`)
+		got := ask(receiveAction, `{"QueueUrl":"`+suiteURL+`"}`)
+		if sent.MessageID == "" || len(got.Messages) != 1 || got.Messages[0].MessageID != sent.MessageID {
+			t.Errorf("sent %+v, received %+v", sent, got)
+		}
+	})
+}
+
+// ahead is a broker whose time is some seconds ahead.
+type ahead struct{ core.Broker }
+
+// Now implements core.Broker.
+func (a ahead) Now() core.Instant { return a.Broker.Now().Add(3 * time.Second) }
