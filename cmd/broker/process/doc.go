@@ -2,9 +2,12 @@
 //
 // process.go groups the parts by how long they live: the launch and the ports as long as the process (bind.go,
 // frontends.go, http.go), a term as long as a store is open (term.go), and the settings until a reload (reload.go).
-// Settings are read once, into the values that the parts take; settings.go also has reconcile, by which a reload changes
-// only what differs. run.go runs a broker that stands alone, cluster.go a node of a cluster, and sessions.go the front-ends of a node that
-// follows. limits.go, policies.go, schedules.go and push.go translate settings for the parts.
+//
+// Settings are read once, into the values that the parts take; settings.go also has reconcile, by which a reload
+// changes only what differs. limits.go, policies.go, schedules.go and push.go translate settings for the parts.
+//
+// run.go runs a broker that stands alone, cluster.go a node of a cluster, and sessions.go the front-ends of a node that
+// follows.
 //
 // It knows nothing of the command line. The commands that serve (serve, demo, test, gearmand, beanstalkd) call it.
 package process
