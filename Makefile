@@ -64,6 +64,10 @@ test-parts:
 	@$(TIMED) build $(MAKE) --no-print-directory tested integration-compiled
 	@echo "== test the built broker; nothing of this is cached, since Go cannot know that it depends on the program"
 	@BROKER_BIN=$(TESTED) DIR=integration $(TIMED) integration $(GOTEST) integration -count=1 -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
+	@BROKER_FOLLOWER=1 BROKER_BIN=$(TESTED) DIR=integration $(TIMED) follower $(GOTEST) follower -count=1 -timeout 10m -run '$(THROUGH)' .
+
+# A client of each protocol that reaches the broker through a node that follows.
+THROUGH := TestOfficialClientPushes|TestWorkqAddLease|TestGoBeanstalk|TestConveyorWorkers|TestGearmanCommandLineClientAndWorker|TestSQSFlowsOfPublishedClients
 
 .PHONY: integration-compiled
 integration-compiled:

@@ -3,7 +3,8 @@
 // third-party clients of the tests, and reports which package to install if one is missing.
 //
 // With BROKER_REFERENCE=1 the servers are gearmand and Faktory instead of the broker: that verifies the tests
-// themselves. Tests of features that those servers do not have are skipped.
+// themselves. Tests of features that those servers do not have are skipped. With BROKER_FOLLOWER=1 each test gets a
+// node that follows, of a cluster of three, instead of a broker that stands alone.
 package harness
 
 import (
@@ -146,6 +147,9 @@ func Start(t testing.TB, o Options) *Broker {
 	t.Helper()
 	if reference() {
 		return startReference(t, o)
+	}
+	if throughFollower() {
+		return startFollower(t, o)
 	}
 	b := Prepare(t, o)
 	if err := b.BrokerServer.Start(); err != nil {
