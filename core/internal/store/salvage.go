@@ -90,8 +90,6 @@ type salvage struct {
 	lost   LostJobs
 	tables map[uint64]rescue.Table // of the damaged store, by the number of the file
 	ranges []lostRange
-
-	replaced bool // some tables of the damaged store are replaced
 }
 
 type keyValue struct{ key, value []byte }

@@ -29,14 +29,15 @@ func (v *salvage) openDamaged(o Options, work string) error {
 			}
 			break
 		}
-		o.emptied = v.replaced
 		s, err := Open(o)
 		switch {
 		case err == nil:
 			v.from = s
 		case !errors.As(err, &damage):
 			return err
-		case v.loseTables(fsys, o.Dir, work, err), isManifest(fsys, damage):
+		case !o.emptied && v.loseTables(fsys, o.Dir, work, err):
+			o.emptied = true // all tables with another size than in the manifest are replaced now
+		case isManifest(fsys, damage):
 		case !strings.HasSuffix(damage.Path, integrity.LogSuffix):
 			return unsalvageable(err)
 		default:

@@ -50,7 +50,7 @@ func (v *salvage) repairTables(fsys *rescue.FS, dir, work string) error {
 			v.ranges = append(v.ranges, lostRange{Gap: gap, file: number, bytes: t.Bytes, text: gap.Err.Error()})
 		}
 		if !t.Intact {
-			if t.Bytes, err = v.replaceTable(fsys, path, fsys.PathJoin(work, name)); err != nil {
+			if t.Bytes, err = replaceTable(fsys, path, fsys.PathJoin(work, name)); err != nil {
 				return fmt.Errorf("copy what can be read of %s: %w", path, err)
 			}
 		}
@@ -62,12 +62,11 @@ func (v *salvage) repairTables(fsys *rescue.FS, dir, work string) error {
 }
 
 // replaceTable puts a table with the keys that can be read in the place of a damaged one, and returns its size.
-func (v *salvage) replaceTable(fsys *rescue.FS, path, with string) (bytes uint64, err error) {
+func replaceTable(fsys *rescue.FS, path, with string) (bytes uint64, err error) {
 	if err := rescue.Rewrite(fsys, path, with, pebbleFormat.MaxTableFormat()); err != nil {
 		return 0, err
 	}
 	fsys.Replace(path, with)
-	v.replaced = true
 	info, err := fsys.Stat(path)
 	if err != nil {
 		return 0, err
@@ -75,13 +74,14 @@ func (v *salvage) replaceTable(fsys *rescue.FS, path, with string) (bytes uint64
 	return uint64(info.Size()), nil
 }
 
-// loseTables replaces the missing tables that an error of Open names by empty ones. It reports whether it found new
-// ones.
+// loseTables replaces the missing tables that an error of Open names by empty ones. It reports whether the error names
+// replaced tables.
 func (v *salvage) loseTables(fsys *rescue.FS, dir, work string, err error) (found bool) {
 	for _, match := range tablesInError.FindAllStringSubmatch(err.Error(), -1) {
 		name := match[1] + integrity.TableSuffix
 		path := fsys.PathJoin(dir, name)
 		if fsys.Replaced(path) {
+			found = true
 			continue
 		}
 		text := "is missing"
@@ -89,7 +89,7 @@ func (v *salvage) loseTables(fsys *rescue.FS, dir, work string, err error) (foun
 			text = fmt.Sprintf("has %d bytes, which is not its size", info.Size())
 		}
 		number, err := strconv.ParseUint(match[1], 10, 64)
-		if _, writeErr := v.replaceTable(fsys, path, fsys.PathJoin(work, name)); err != nil || writeErr != nil {
+		if _, writeErr := replaceTable(fsys, path, fsys.PathJoin(work, name)); err != nil || writeErr != nil {
 			continue
 		}
 		v.ranges = append(v.ranges, lostRange{file: number, text: text})
