@@ -60,6 +60,16 @@ func ProtocolNames() []string {
 	return names
 }
 
+// ParseProtocol finds a protocol by its name.
+func ParseProtocol(name string) (p Protocol, known bool) {
+	for _, p := range Protocols {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return Internal, false
+}
+
 // QueueLifetime says how long the broker remembers a queue that was created only by submitting jobs to it.
 type QueueLifetime uint8
 

@@ -9,16 +9,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"broker/access"
-	"broker/core"
+	"broker/cmd/broker/process"
 	"broker/core/engine"
 	"broker/frontends"
-	"broker/frontends/beanstalk"
 	"broker/frontends/eventloop"
-	"broker/frontends/faktory"
-	"broker/frontends/gearman"
-	"broker/frontends/qless"
-	"broker/frontends/workq"
 )
 
 // shadowBroker is a broker in memory with one protocol on its own port.
@@ -35,28 +29,6 @@ type shadowBroker struct {
 // shadowStopFor is the time in which the shadow's clients get their last replies.
 const shadowStopFor = time.Second
 
-// shadowFrontends create the front-end of a protocol, by the name in recordings.
-var shadowFrontends = map[string]func(core.Broker) (frontends.Frontend, error){
-	"gearman": func(b core.Broker) (frontends.Frontend, error) {
-		return gearman.New(access.Unrestricted(b, core.Gearman),
-			gearman.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
-	},
-	"faktory": func(b core.Broker) (frontends.Frontend, error) {
-		return faktory.New(access.Unrestricted(b, core.Faktory), faktory.Options{}), nil
-	},
-	"workq": func(b core.Broker) (frontends.Frontend, error) {
-		return workq.New(access.Unrestricted(b, core.Workq),
-			workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
-	},
-	"beanstalk": func(b core.Broker) (frontends.Frontend, error) {
-		return beanstalk.New(access.Unrestricted(b, core.Beanstalk), beanstalk.Options{Version: buildVersion()}), nil
-	},
-	"qless": func(b core.Broker) (frontends.Frontend, error) {
-		q := qless.New(access.Unrestricted(b, core.Qless), qless.Options{AllowFlush: true})
-		return q, q.Start()
-	},
-}
-
 func openShadowBroker(protocol string) (*shadowBroker, error) {
 	s := &shadowBroker{protocol: protocol}
 	s.mu.Lock()
@@ -70,7 +42,7 @@ func (s *shadowBroker) open() error {
 		return err
 	}
 	s.engine = e
-	front, err := shadowFrontends[s.protocol](e)
+	front, err := process.NewFrontend(s.protocol, e, buildVersion())
 	if err == nil {
 		s.server, err = eventloop.Bind([]eventloop.Listener{{Name: s.protocol, Network: "tcp", Address: "127.0.0.1:0"}})
 	}

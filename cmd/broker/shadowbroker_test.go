@@ -6,11 +6,14 @@ import (
 	"broker/migrate/wiretap"
 )
 
-func TestEveryRecordedProtocolHasAShadowFrontend(t *testing.T) {
+func TestEveryRecordedProtocolHasAShadowBroker(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range wiretap.Protocols() {
-		if shadowFrontends[protocol] == nil {
-			t.Errorf("%s has none", protocol)
+		b, err := openShadowBroker(protocol)
+		if err != nil {
+			t.Errorf("%s: %v", protocol, err)
+			continue
 		}
+		b.close()
 	}
 }

@@ -14,19 +14,7 @@ import (
 
 // Options of the front-end; zero values mean the defaults.
 type Options struct {
-	MaxBodyBytes   int // of a job. Default: 65,535
-	MaxOutputBytes int // unsent output of a connection. Default: 16 MiB
-
-	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
-	Namespace string
-
-	// Audit receives the changes of clients for the audit log. It is called on an event loop and must not block. May be
-	// nil.
-	Audit access.Audit
-
-	// Route maps the queue and type of a submitted job to other ones. A mapped queue name gets no namespace prefix.
-	// Nil: no change.
-	Route func(queue, typ string) (string, string)
+	frontends.Options
 
 	Version string // of the broker, for stats
 }
@@ -69,12 +57,7 @@ const serverVersion = "1.12"
 
 // New makes a front-end on a broker.
 func New(b *access.Guard, o Options) *Frontend {
-	if o.MaxBodyBytes <= 0 {
-		o.MaxBodyBytes = defaultBodyBytes
-	}
-	if o.MaxOutputBytes <= 0 {
-		o.MaxOutputBytes = defaultOutputBytes
-	}
+	o.Options = o.WithDefaults(defaultBodyBytes, defaultOutputBytes)
 	f := &Frontend{broker: b, opts: o, tubes: tubes{byName: make(map[string]tube)}}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails

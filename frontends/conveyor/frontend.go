@@ -11,7 +11,7 @@ import (
 )
 
 // Options of the front-end.
-type Options = resp.Options
+type Options = frontends.Options
 
 // Limits.
 const (
@@ -44,7 +44,7 @@ var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker.
 func New(b *access.Guard, o Options) *Frontend {
-	f := &Frontend{broker: b, opts: o.WithDefaults()}
+	f := &Frontend{broker: b, opts: o.WithDefaults(resp.DefaultBytes, resp.DefaultBytes)}
 	f.checkIns.pool, f.counters.pool = access.NewPool(maxCheckIns), access.NewPool(maxCounters)
 	f.server = resp.Server{Broker: b, Messages: &f.messages, Options: f.opts}
 	return f

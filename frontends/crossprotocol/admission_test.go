@@ -54,7 +54,7 @@ func TestAClientWithoutRightsIsDismissedInItsProtocol(t *testing.T) {
 		}
 		if p.protocol == core.Beanstalk { // whose default allows smaller bodies only
 			p.make = func(b *access.Guard) frontends.Frontend {
-				return beanstalk.New(b, beanstalk.Options{MaxBodyBytes: 1 << 20})
+				return beanstalk.New(b, beanstalk.Options{Options: frontends.Options{MaxBodyBytes: 1 << 20}})
 			}
 		}
 		t.Run(p.name, func(t *testing.T) {

@@ -49,7 +49,7 @@
 //
 // # Limits
 //
-// PUSH, PUSHB and ACK lines may be as long as Options.MaxLine, all others 1 MiB. A job has at most 1,000 unknown
+// PUSH, PUSHB and ACK lines may be as long as Options.MaxBodyBytes, all others 1 MiB. A job has at most 1,000 unknown
 // members, a jobtype at most 1,024 bytes, a PUSHB at most 100,000 jobs, a pattern of MUTATE at most 256 bytes. Errors
 // in lines beyond 64 KiB are not explained. PUSHB, MUTATE, FLUSH and QUEUE REMOVE run in bounded steps; other
 // connections are served between them.

@@ -6,6 +6,7 @@ import (
 	"broker/access"
 	"broker/core"
 	"broker/core/engine"
+	"broker/frontends"
 	"broker/frontends/faktory"
 )
 
@@ -16,10 +17,10 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer broker.Shutdown() //nolint:errcheck // nothing is stored
-	front := faktory.New(access.Unrestricted(broker, core.Faktory), faktory.Options{
+	front := faktory.New(access.Unrestricted(broker, core.Faktory), faktory.Options{Options: frontends.Options{
 		Password:  "secret",
 		Namespace: "ruby.", // FETCH mail leases from the core's queue ruby.mail
-	})
+	}})
 	fmt.Println(front.Name(), len(front.Workers()), len(front.Info()) > 0)
 	// Output: faktory 0 true
 }

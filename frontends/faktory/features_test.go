@@ -167,7 +167,7 @@ func TestFlushOptionDecidesWhichJobsAreRemoved(t *testing.T) {
 
 func TestClientsDoNotSeeTheNamespace(t *testing.T) {
 	t.Parallel()
-	s, f := stageWith(t, Options{Namespace: "f."})
+	s, f := stageWith(t, Options{Options: frontends.Options{Namespace: "f."}})
 	n := newOtherClient(s, core.Workq)
 	n.submit(t, &core.Job{ID: "theirs-1", Queue: "q", Origin: core.Workq}, core.WatchNone)
 	n.submit(t, &core.Job{ID: "theirs-2", Queue: "q", Origin: core.Workq, ReadyAt: s.Broker.Now().Add(time.Hour)},

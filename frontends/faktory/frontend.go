@@ -37,20 +37,10 @@ const (
 
 // Options of the front-end. With the zero value, every client is admitted.
 type Options struct {
-	Password       string // empty: none is required, unless principals have their own
-	MaxLine        int    // bytes of one request; zero: defaultMaxLine
-	MaxConnections int    // zero: no limit
-	Namespace      string // prefix of queue names in the core, hidden from clients
+	frontends.Options // MaxBodyBytes limits a request with jobs
+
+	MaxConnections int // zero: no limit
 	Flush          Flush
-
-	// Audit receives the changes that operators make. It is called on an event loop and must not block. May be nil.
-	Audit access.Audit
-
-	// Leader is the front-end of the leader, for that of a node that follows; nil: this one decides for all.
-	Leader frontends.Leader
-
-	// Route renames the queue and type of a job at submission. A renamed queue gets no Namespace. nil: no renaming.
-	Route func(queue, jobtype string) (string, string)
 }
 
 // Frontend opens sessions and holds their shared state.
@@ -73,9 +63,7 @@ type Frontend struct {
 
 // New returns a front-end for b.
 func New(b *access.Guard, o Options) *Frontend {
-	if o.MaxLine <= 0 {
-		o.MaxLine = defaultMaxLine
-	}
+	o.Options = o.WithDefaults(defaultMaxLine, maxOutput)
 	f := &Frontend{broker: b, opts: o, startedAt: b.Now()}
 	f.workers.byID = make(map[string]*worker)
 	f.logins.prompt.run = f.runPrompt
@@ -93,7 +81,7 @@ func (f *Frontend) Name() string { return "faktory" }
 // Bounds implements frontends.Frontend.
 func (f *Frontend) Bounds() frontends.Bounds {
 	return frontends.Bounds{
-		MaxInput:  f.opts.MaxLine + 64<<10,
+		MaxInput:  f.opts.MaxBodyBytes + 64<<10,
 		MaxOutput: maxOutput,
 		LoginFor:  handshakeFor,
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"broker/access"
+	"broker/frontends"
 	"broker/frontends/frontendtest"
 )
 
@@ -18,7 +19,7 @@ func (q *loginQueue) stop() (resume func()) {
 
 func TestPasswordsAreCheckedOffTheEventLoop(t *testing.T) {
 	t.Parallel()
-	s, f := stageWith(t, Options{Password: "secret"})
+	s, f := stageWith(t, Options{Options: frontends.Options{Password: "secret"}})
 	served := sendHello(s, "served", "secret", "")
 	served.Want("+OK\r\n")
 	resume := f.logins.prompt.stop()
@@ -39,7 +40,7 @@ func TestPasswordsAreCheckedOffTheEventLoop(t *testing.T) {
 // Logins from an address with too many failures run after all others, but the right password is always accepted.
 func TestFailedLoginsOfHELLOAreCounted(t *testing.T) {
 	t.Parallel()
-	s, f := stageWith(t, Options{Password: "secret"})
+	s, f := stageWith(t, Options{Options: frontends.Options{Password: "secret"}})
 	for range access.LoginBurst {
 		missing := s.Dial("missing")
 		missing.ReadUntil("\r\n")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 // now is the time of all pushes in these tests.
@@ -362,7 +363,7 @@ func TestUniqueKeyIgnoresWhiteSpace(t *testing.T) {
 
 func TestNamesAreRoutedAtSubmission(t *testing.T) {
 	t.Parallel()
-	f := &Frontend{opts: Options{Namespace: "f.", Route: func(queue, jobtype string) (string, string) {
+	f := &Frontend{opts: Options{Options: frontends.Options{Namespace: "f.", Route: func(queue, jobtype string) (string, string) {
 		switch jobtype {
 		case "Resize":
 			return "resize-image", "resize-image"
@@ -370,7 +371,7 @@ func TestNamesAreRoutedAtSubmission(t *testing.T) {
 			return queue, "SendMail"
 		}
 		return queue, jobtype
-	}}}
+	}}}}
 	for _, c := range []struct{ jobtype, queue, typ string }{
 		{"Resize", "resize-image", "resize-image"}, {"Mail", "f.q", "SendMail"}, {"Other", "f.q", "Other"},
 	} {
@@ -445,7 +446,7 @@ func TestRawBodiesBecomeArguments(t *testing.T) {
 		{"bytes in an array", "[\"\xff\"]", "base64", `["WyL/Il0="]`},
 	} {
 		job := &core.Job{Seq: 7, CreatedAt: now, Queue: "g.f", Type: "g.f", Body: []byte(c.body), Origin: core.Gearman}
-		got := fetched(&Frontend{opts: Options{Namespace: "g."}}, job)
+		got := fetched(&Frontend{opts: Options{Options: frontends.Options{Namespace: "g."}}}, job)
 		if want := head + c.encoding + tail + c.args + "}"; got != want || !json.Valid([]byte(got)) {
 			t.Errorf("%s\n got %s\nwant %s", c.name, got, want)
 		}

@@ -248,7 +248,7 @@ func (s *session) handshake(line []byte) {
 // admit starts to serve a client. p is the principal whose password it has shown; nil: none.
 func (s *session) admit(h hello, p *access.Principal) {
 	s.phase = serving
-	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxLine, maxCommandLine), s.front.opts.MaxLine
+	s.lines.max, s.lines.jobMax = min(s.front.opts.MaxBodyBytes, maxCommandLine), s.front.opts.MaxBodyBytes
 	s.openClient(p)
 	s.version = h.version()
 	n, ok := s.enter(h)

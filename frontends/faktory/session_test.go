@@ -21,13 +21,13 @@ func plain(b core.Broker) frontends.Frontend {
 }
 
 func onStage(b *access.Guard, o Options) frontends.Frontend {
-	o.MaxLine = 256 << 10
+	o.MaxBodyBytes = 256 << 10
 	return New(b, o)
 }
 
 // follow is plain at a node that follows.
 func follow(b core.Broker, l frontends.Leader) frontends.Frontend {
-	return onStage(access.Unrestricted(b, core.Faktory), Options{Leader: l})
+	return onStage(access.Unrestricted(b, core.Faktory), Options{Options: frontends.Options{Leader: l}})
 }
 
 func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain) }

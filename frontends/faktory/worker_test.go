@@ -26,7 +26,7 @@ func stageWith(t testing.TB, o Options) (*frontendtest.Stage, *Frontend) {
 
 func TestPasswordIsChecked(t *testing.T) {
 	t.Parallel()
-	s, _ := stageWith(t, Options{Password: "secret"})
+	s, _ := stageWith(t, Options{Options: frontends.Options{Password: "secret"}})
 	salts := map[string]bool{}
 	for _, c := range []struct {
 		name  string

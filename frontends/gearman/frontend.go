@@ -12,9 +12,7 @@ import (
 
 // Options of the front-end. The zero value behaves like gearmand with its defaults.
 type Options struct {
-	// Audit receives the changes that operators make with text commands. It is called on an event loop and must not
-	// block. May be nil.
-	Audit access.Audit
+	frontends.Options
 
 	// Version is the answer to the text command version. Empty: 1.1.20.
 	Version string
@@ -34,19 +32,6 @@ type Options struct {
 	// AllowShutdown enables the text command shutdown, which calls Shutdown.
 	AllowShutdown bool
 	Shutdown      func(graceful bool)
-
-	// MaxBodyBytes is the largest workload. Zero: 64 MiB.
-	MaxBodyBytes int
-
-	// MaxOutputBytes limits the unsent output of a connection. Zero: MaxBodyBytes, but at least 32 MiB.
-	MaxOutputBytes int
-
-	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
-	Namespace string
-
-	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix.
-	// Nil: no change.
-	Route func(queue, typ string) (string, string)
 
 	// RouteEpoch returns a new number whenever the routes change. Nil: they never change.
 	RouteEpoch func() uint64
@@ -69,8 +54,9 @@ type Frontend struct {
 }
 
 const (
-	leastOutput    = 32 << 20            // the smallest default of Options.MaxOutputBytes
-	maxHandleBytes = core.MaxHandleBytes // for wire.go, which does not import core
+	defaultBodyBytes = 64 << 20
+	leastOutput      = 32 << 20            // the smallest default of Options.MaxOutputBytes
+	maxHandleBytes   = core.MaxHandleBytes // for wire.go, which does not import core
 )
 
 // New makes the front-end of a broker.
@@ -81,13 +67,8 @@ func New(b *access.Guard, o Options) *Frontend {
 	if o.Verbosity == "" {
 		o.Verbosity = "ERROR"
 	}
-	if o.MaxBodyBytes == 0 {
-		o.MaxBodyBytes = 64 << 20
-	}
-	o.MaxBodyBytes = min(o.MaxBodyBytes, core.MaxBodyBytes)
-	if o.MaxOutputBytes == 0 {
-		o.MaxOutputBytes = max(o.MaxBodyBytes, leastOutput)
-	}
+	o.MaxBodyBytes = min(o.WithDefaults(defaultBodyBytes, 0).MaxBodyBytes, core.MaxBodyBytes)
+	o.Options = o.WithDefaults(0, max(o.MaxBodyBytes, leastOutput))
 	if o.Location == nil {
 		o.Location = time.Local
 	}

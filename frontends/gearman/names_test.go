@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 func TestConnectionsCacheFewShortNames(t *testing.T) {
 	t.Parallel()
 	var cache names
-	o := &Options{Namespace: "ns:"}
+	o := &Options{Options: frontends.Options{Namespace: "ns:"}}
 	long := bytes.Repeat([]byte("x"), core.MaxQueueName-len(o.Namespace)+1)
 	if n := cache.of(long, o); n.valid() || len(cache.all) != 0 || cache.last != nil {
 		t.Errorf("a name of %d bytes is valid: %v, and %d names are cached", len(long), n.valid(), len(cache.all))

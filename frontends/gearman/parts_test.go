@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends"
 )
 
 func TestEveryCoreErrorHasARow(t *testing.T) {
@@ -117,7 +118,7 @@ func FuzzAttribute(f *testing.F) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	o := Options{Namespace: "g.", Route: func(queue, typ string) (string, string) {
+	o := Options{Options: frontends.Options{Namespace: "g.", Route: func(queue, typ string) (string, string) {
 		switch queue {
 		case "Resize":
 			return "default", "Resize"
@@ -125,7 +126,7 @@ func TestNames(t *testing.T) {
 			return "there", "there"
 		}
 		return queue, typ
-	}}
+	}}}
 	for function, want := range map[string]name{
 		"plain":  {function: "plain", queue: "g.plain", target: "g.plain", typ: "plain"},
 		"Resize": {function: "Resize", queue: "g.Resize", target: "default", typ: "Resize", routed: true},

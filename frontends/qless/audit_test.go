@@ -9,7 +9,6 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
-	"broker/frontends/shared/resp"
 )
 
 // auditStage returns a stage with two principals, and the audit log. "boss" may do everything, "worker" may only work.
@@ -24,7 +23,7 @@ func auditStage(t *testing.T) (s *frontendtest.Stage, noted func() []string) {
 	s = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
 		return start(access.NewGuard(b, control, core.Qless, "worker"), Options{
 			AllowFlush: true,
-			Options: resp.Options{Namespace: "ns:", Audit: func(c access.Change) {
+			Options: frontends.Options{Namespace: "ns:", Audit: func(c access.Change) {
 				changes = append(changes,
 					strings.TrimSpace(fmt.Sprintln(c.Who, c.Protocol, c.Action, c.Target, c.Detail)))
 			}},
@@ -48,7 +47,7 @@ func TestPasswordGrantsAllRights(t *testing.T) {
 		control.Load(entries)
 		s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
 			return start(access.NewGuard(b, control, core.Qless, ""), Options{
-				Options: resp.Options{Password: "pw", Audit: func(c access.Change) { who = append(who, c.Who) }},
+				Options: frontends.Options{Password: "pw", Audit: func(c access.Change) { who = append(who, c.Who) }},
 			})
 		}, frontendtest.InMemory)
 		c := conn{s.Dial("client"), t}

@@ -12,7 +12,7 @@ import (
 
 // Options of the front-end; zero values mean the defaults.
 type Options struct {
-	resp.Options
+	frontends.Options
 
 	// AllowFlush lets clients remove everything with FLUSHDB, for tests.
 	AllowFlush bool
@@ -47,7 +47,7 @@ var _ frontends.Frontend = (*Frontend)(nil)
 // New makes a front-end on a broker. Until Start has returned, clients get the error LOADING for commands that need
 // the state.
 func New(b *access.Guard, o Options) *Frontend {
-	o.Options = o.WithDefaults()
+	o.Options = o.WithDefaults(resp.DefaultBytes, resp.DefaultBytes)
 	f := &Frontend{broker: b, opts: o, model: newModel()}
 	f.server = resp.Server{Broker: b, Messages: &f.messages, Options: o.Options}
 	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}

@@ -8,7 +8,6 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
-	"broker/frontends/shared/resp"
 )
 
 func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
@@ -137,7 +136,7 @@ func TestCallNeedsTheRoleForEveryAffectedQueue(t *testing.T) {
 
 func TestFailedAUTHCountsAsFailedLogin(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, started(Options{Options: resp.Options{Password: "secret"}}), frontendtest.InMemory)
+	s := frontendtest.Open(t, started(Options{Options: frontends.Options{Password: "secret"}}), frontendtest.InMemory)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled."
 	c := conn{s.Dial("client"), t}
 	for i := range access.LoginBurst {

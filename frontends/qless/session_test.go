@@ -18,7 +18,6 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/frontendtest"
-	"broker/frontends/shared/resp"
 )
 
 // scriptStart is the part of the script that the front-end needs to recognize it.
@@ -284,7 +283,7 @@ func TestRedisCommands(t *testing.T) {
 
 func TestPasswordIsRequired(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, started(Options{Options: resp.Options{Password: "secret"}}), frontendtest.InMemory)
+	s := frontendtest.Open(t, started(Options{Options: frontends.Options{Password: "secret"}}), frontendtest.InMemory)
 	c := conn{s.Dial("client"), t}
 	for _, row := range []struct{ command, want string }{
 		{"PING", "-NOAUTH Authentication required."},

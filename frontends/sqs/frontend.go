@@ -11,7 +11,7 @@ import (
 
 // Options of the front-end.
 type Options struct {
-	Audit access.Audit // nil: no audit
+	frontends.Options
 
 	// Panicked is called with the value and stack of a panic in a request. The client does not see them. May be nil.
 	Panicked func(value any, stack []byte)
@@ -20,13 +20,7 @@ type Options struct {
 	// start of queue URLs; empty: from the client's Host header
 	URL string
 	// received messages of a queue that are not deleted; 0: no limit
-	MaxInFlight  int
-	MaxBodyBytes int                                      // of a message
-	Namespace    string                                   // prefix of queues, invisible to clients
-	Route        func(queue, typ string) (string, string) // maps the queue and type of a message; nil: no change
-
-	// Leader is the front-end of the leader, for that of a node that follows; nil: this one decides for all.
-	Leader frontends.Leader
+	MaxInFlight int
 }
 
 // Frontend serves requests. Create it with New, Start it once, and Close it.
@@ -64,9 +58,7 @@ func New(b *access.Guard, o Options) *Frontend {
 	if o.Panicked == nil {
 		o.Panicked = func(any, []byte) {}
 	}
-	if o.MaxBodyBytes == 0 {
-		o.MaxBodyBytes = maxBatchBytes
-	}
+	o.Options = o.WithDefaults(maxBatchBytes, 0)
 	f := &Frontend{
 		broker: b.Unguarded(), guard: b, opts: o, meter: newMeter(), queues: make(map[string]*queue),
 		running: access.NewPool(maxRunningTasks),

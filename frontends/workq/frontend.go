@@ -10,25 +10,10 @@ import (
 
 // Options of the front-end; zero values mean the defaults.
 type Options struct {
-	// MaxBodyBytes limits a payload or result. Default: 1 MiB.
-	MaxBodyBytes int
-
-	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB. A single larger answer (a large job) is
-	// allowed if there is no other output.
-	MaxOutputBytes int
-
-	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
-	Namespace string
+	frontends.Options
 
 	// Handles is the format of Gearman job handles, by which the flags -after and -parent may name jobs.
 	Handles core.HandleFormat
-
-	// Audit reports which jobs clients have deleted. It is called on an event loop and must not block. May be nil.
-	Audit access.Audit
-
-	// Route maps the queue and type that a client submits to other ones. A mapped queue name gets no namespace prefix.
-	// Nil: no change.
-	Route func(queue, typ string) (string, string)
 }
 
 // Limits.
@@ -63,12 +48,7 @@ var _ frontends.Frontend = (*Frontend)(nil)
 
 // New makes a front-end on a broker.
 func New(b *access.Guard, o Options) *Frontend {
-	if o.MaxBodyBytes <= 0 {
-		o.MaxBodyBytes = defaultBodyBytes
-	}
-	if o.MaxOutputBytes <= 0 {
-		o.MaxOutputBytes = defaultOutputBytes
-	}
+	o.Options = o.WithDefaults(defaultBodyBytes, defaultOutputBytes)
 	return &Frontend{broker: b, opts: o}
 }
 

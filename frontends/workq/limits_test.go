@@ -115,7 +115,7 @@ func TestNumberOfNamesOfALeaseIsLimited(t *testing.T) {
 func TestLargeAnswersArePaused(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.Unrestricted(b, core.Workq), Options{MaxOutputBytes: mebi})
+		return New(access.Unrestricted(b, core.Workq), Options{Options: frontends.Options{MaxOutputBytes: mebi}})
 	})
 	c := s.Dial("client")
 	const jobs, size, times = 10, 64 << 10, 10
@@ -137,7 +137,7 @@ func TestLargeAnswersArePaused(t *testing.T) {
 func TestConfiguredBodyLimit(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.Unrestricted(b, core.Workq), Options{MaxBodyBytes: 10})
+		return New(access.Unrestricted(b, core.Workq), Options{Options: frontends.Options{MaxBodyBytes: 10}})
 	})
 	c := s.Dial("client")
 	for n, want := range map[int]string{10: okLine, 11: badPayload} {

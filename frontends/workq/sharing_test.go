@@ -128,7 +128,7 @@ func TestOutcomesOfOtherWorkers(t *testing.T) {
 func TestNamespaceSeparatesNames(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.Unrestricted(b, core.Workq), Options{Namespace: "w."})
+		return New(access.Unrestricted(b, core.Workq), Options{Options: frontends.Options{Namespace: "w."}})
 	})
 	gearman := newForeign(t, s, core.Gearman)
 	apart := gearman.submit(core.Job{Origin: core.Gearman, Queue: "q"})
@@ -158,7 +158,7 @@ func TestRoutesRewriteAtSubmission(t *testing.T) {
 		return queue, typ
 	}
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.Unrestricted(b, core.Workq), Options{Namespace: "w.", Route: route})
+		return New(access.Unrestricted(b, core.Workq), Options{Options: frontends.Options{Namespace: "w.", Route: route}})
 	})
 	c := s.Dial("client")
 	for n, want := range []struct{ said, queue, typ string }{

@@ -134,11 +134,11 @@ func ParseStates(names []string) (states []core.State, err error) {
 }
 
 func parseOrigin(name string) (core.Protocol, error) {
-	i := slices.IndexFunc(core.Protocols[:], func(p core.Protocol) bool { return p.String() == name })
-	if i < 0 {
+	p, known := core.ParseProtocol(name)
+	if !known {
 		return 0, invalid("origin", "%q is not one of internal, %s", name, strings.Join(core.ProtocolNames(), ", "))
 	}
-	return core.Protocols[i], nil
+	return p, nil
 }
 
 // jobOrders are the orders of lists of jobs, by name.

@@ -130,10 +130,8 @@ func (s *Service) namedWorkers(
 
 // parseProtocol reads the name of a protocol. An empty name is Internal, which means all protocols.
 func parseProtocol(name string) (core.Protocol, error) {
-	for _, p := range core.Protocols {
-		if p != core.Internal && p.String() == name {
-			return p, nil
-		}
+	if p, known := core.ParseProtocol(name); known && p != core.Internal {
+		return p, nil
 	}
 	if name == "" {
 		return core.Internal, nil

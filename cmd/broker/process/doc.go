@@ -7,7 +7,7 @@
 // changes only what differs. limits.go, policies.go, schedules.go and push.go translate settings for the parts.
 //
 // run.go runs a broker that stands alone, cluster.go a node of a cluster, and sessions.go the front-ends of a node that
-// follows.
+// follows. makers in frontends.go is the table of the front-ends.
 //
 // It knows nothing of the command line. The commands that serve (serve, demo, test, gearmand, beanstalkd) call it.
 package process

@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
+
+	"github.com/rs/zerolog"
 
 	"broker/access"
 	"broker/config"
@@ -16,7 +19,6 @@ import (
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
-	"broker/frontends/shared/resp"
 	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )
@@ -41,105 +43,97 @@ type parts struct {
 	handles    core.HandleFormat
 	routes     routes
 	routeEpoch func() uint64
+	leader     func(protocol string) frontends.Leader // nil: this node leads
 }
 
-// guard is the broker behind the rights of clients.
-func (p *parts) guard(protocol core.Protocol, fallback string) *access.Guard {
-	return access.NewGuard(p.broker, p.access, protocol, fallback)
+// makers make the front-ends that the event loop serves, by the names of their protocols.
+var makers = map[string]func(*parts, *access.Guard, frontends.Options) frontends.Frontend{
+	"workq": func(p *parts, b *access.Guard, o frontends.Options) frontends.Frontend {
+		return workq.New(b, workq.Options{Options: o, Handles: p.handles})
+	},
+	"gearman": func(p *parts, b *access.Guard, o frontends.Options) frontends.Frontend {
+		c := &p.config.Gearman
+		return gearman.New(b, gearman.Options{
+			Options: o, Verbosity: p.Verbosity, Handles: p.handles, JobRetries: uint32(c.JobRetries),
+			ExceptionsForAll: c.Exceptions, AllowShutdown: c.AllowShutdown,
+			Shutdown:   func(graceful bool) { p.RequestShutdown(Shutdown{Graceful: graceful}) },
+			RouteEpoch: p.routeEpoch, NoJobDelay: gearmanNoJobDelay,
+		})
+	},
+	"faktory": func(p *parts, b *access.Guard, o frontends.Options) frontends.Frontend {
+		c := &p.config.Faktory
+		return faktory.New(b, faktory.Options{
+			Options: o, MaxConnections: c.MaxConnections, Flush: faktory.Flush(c.Flush),
+		})
+	},
+	"qless": func(p *parts, b *access.Guard, o frontends.Options) frontends.Frontend {
+		return qless.New(b, qless.Options{Options: o, AllowFlush: p.config.Qless.AllowFlush})
+	},
+	"conveyor": func(_ *parts, b *access.Guard, o frontends.Options) frontends.Frontend {
+		return conveyor.New(b, o)
+	},
+	"beanstalk": func(p *parts, b *access.Guard, o frontends.Options) frontends.Frontend {
+		return beanstalk.New(b, beanstalk.Options{Options: o, Version: p.Version})
+	},
 }
 
-func (p *parts) gearman() *gearman.Frontend {
-	c := p.config
-	return gearman.New(p.guard(core.Gearman, c.Gearman.Principal), gearman.Options{
-		Audit:     p.audit,
-		Verbosity: p.Verbosity,
-		Handles:   p.handles, JobRetries: uint32(c.Gearman.JobRetries),
-		ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown,
-		Shutdown:     func(graceful bool) { p.RequestShutdown(Shutdown{Graceful: graceful}) },
-		MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch,
-		NoJobDelay: gearmanNoJobDelay,
-	})
+// make makes a front-end that the event loop serves.
+func (p *parts) make(protocol string) frontends.Frontend {
+	b, o := p.common(protocol)
+	return makers[protocol](p, b, o)
 }
 
-func (p *parts) workq() frontends.Frontend {
-	c := p.config
-	return workq.New(p.guard(core.Workq, c.Workq.Principal), workq.Options{
-		MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
-		Handles: p.handles, Audit: p.audit,
-	})
-}
-
-func (p *parts) beanstalk() frontends.Frontend {
-	c := p.config
-	return beanstalk.New(p.guard(core.Beanstalk, c.Beanstalk.Principal), beanstalk.Options{
-		MaxBodyBytes: int(c.Beanstalk.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-		Namespace: c.Beanstalk.Namespace, Route: p.routes.of("beanstalk", c), Audit: p.audit,
-		Version: p.Version,
-	})
-}
-
-// faktory makes the front-end of the leader, or with a leader that of a node that follows.
-func (p *parts) faktory(leader frontends.Leader) *faktory.Frontend {
-	c := p.config
-	return faktory.New(p.guard(core.Faktory, c.Faktory.Principal), faktory.Options{
-		Audit:    p.audit,
-		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
-		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
-		Leader: leader,
-	})
-}
-
-// sqs is like faktory.
-func (p *parts) sqs(leader frontends.Leader) *sqs.Frontend {
-	c := p.config
-	return sqs.New(p.guard(core.SQS, c.SQS.Principal), sqs.Options{
-		Audit: p.audit,
+// sqs makes the front-end that net/http serves.
+func (p *parts) sqs() *sqs.Frontend {
+	c := &p.config.SQS
+	b, o := p.common(sqsName)
+	return sqs.New(b, sqs.Options{
+		Options: o, Account: c.Account, Region: c.Region, URL: c.URL, MaxInFlight: c.MaxInFlight,
 		Panicked: func(value any, stack []byte) {
 			p.log.Error().Str("frontend", sqsName).Any("panic", value).Bytes("stack", stack).Msg("request panicked")
 		},
-		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight,
-		MaxBodyBytes: int(c.SQS.MaxBody),
-		Namespace:    c.SQS.Namespace, Route: p.routes.of("sqs", c), Leader: leader,
 	})
+}
+
+// common returns the broker behind the rights of clients, and the options that every front-end has.
+func (p *parts) common(protocol string) (*access.Guard, frontends.Options) {
+	all := p.config.WireProtocols()
+	c := all[slices.IndexFunc(all, func(w config.WireProtocol) bool { return w.Name == protocol })]
+	o := frontends.Options{
+		Namespace: c.Namespace, Route: p.routes.of(protocol, p.config), Audit: p.audit,
+		MaxBodyBytes: int(c.MaxBody), MaxOutputBytes: int(p.config.Limits.OutputBytes),
+	}
+	if c.Password != nil {
+		o.Password = *c.Password
+	}
+	if p.leader != nil {
+		o.Leader = p.leader(protocol)
+	}
+	number, _ := core.ParseProtocol(protocol)
+	return access.NewGuard(p.broker, p.access, number, c.Principal), o
 }
 
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (t *term) buildFrontends() frontendSet {
-	c := &t.config.Config
 	t.routes = make(routes)
 	of := parts{
-		Process: t.Process, config: c, broker: t.broker, audit: t.auditChange, handles: t.handleFormat(),
-		routes: t.routes, routeEpoch: t.routeEpoch.Load,
+		Process: t.Process, config: &t.config.Config, broker: t.broker, audit: t.auditChange,
+		handles: t.handleFormat(), routes: t.routes, routeEpoch: t.routeEpoch.Load,
 	}
-	guard := of.guard
-	f := of.faktory(nil)
-	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
-		AllowFlush: c.Qless.AllowFlush,
-		Options: resp.Options{
-			Audit:    t.auditChange,
-			Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Qless.Namespace, Route: t.routes.of("qless", c),
-		},
-	})
-	g := of.gearman()
-	set := frontendSet{faktory: f, qless: q, byName: map[string]frontends.Frontend{
-		"workq":     of.workq(),
-		"gearman":   g,
-		"faktory":   f,
-		"qless":     q,
-		"beanstalk": of.beanstalk(),
-		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
-			Audit:    t.auditChange,
-			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody),
-			MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace:      c.Conveyor.Namespace, Route: t.routes.of("conveyor", c),
-		}),
-	}}
-	set.sqs = of.sqs(nil)
-	if !t.GearmanHTTP.Off() {
-		set.byName[gearmanHTTPName] = g.HTTP()
+	set := frontendSet{byName: make(map[string]frontends.Frontend), sqs: of.sqs()}
+	for protocol := range makers {
+		f := of.make(protocol)
+		set.byName[protocol] = f
+		switch f := f.(type) {
+		case *faktory.Frontend:
+			set.faktory = f
+		case *qless.Frontend:
+			set.qless = f
+		case *gearman.Frontend:
+			if !t.GearmanHTTP.Off() {
+				set.byName[gearmanHTTPName] = f.HTTP()
+			}
+		}
 	}
 	if t.hostile != nil {
 		for name, f := range set.byName {
@@ -147,6 +141,23 @@ func (t *term) buildFrontends() frontendSet {
 		}
 	}
 	return set
+}
+
+// NewFrontend makes the front-end of a protocol on a broker that is no Process, with the default settings. Everybody may
+// do everything.
+func NewFrontend(protocol string, b core.Broker, version string) (frontends.Frontend, error) {
+	c := config.Default()
+	c.Qless.AllowFlush = true
+	s := Settings{Config: c}
+	of := parts{
+		Process: New(&s, zerolog.Nop(), Launch{Version: version}), config: &s.Config, broker: b,
+		handles: core.NewHandleFormat("H:shadow"), routes: make(routes),
+	}
+	f := of.make(protocol)
+	if starts, ok := f.(interface{ Start() error }); ok {
+		return f, starts.Start()
+	}
+	return f, nil
 }
 
 // handleFormat is the format of job handles, which Workq and HTTP clients may use too.

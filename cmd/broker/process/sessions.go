@@ -190,26 +190,21 @@ func (s *sessions) makeFrontends(note leaderNote) (shared sharedSet, err error) 
 	of := parts{
 		Process: s.Process, config: &s.config.Config, broker: s.broker, handles: core.NewHandleFormat(note.Handles),
 		audit: s.audit, routes: s.routes, routeEpoch: s.routeEpoch.Load,
-	}
-	makers := map[string]func() frontends.Frontend{
-		"workq": of.workq, "beanstalk": of.beanstalk,
-		"gearman": func() frontends.Frontend { return of.gearman() },
-		"faktory": func() frontends.Frontend { return of.faktory(frontLeader{s.broker, "faktory"}) },
+		leader: func(protocol string) frontends.Leader { return frontLeader{s.broker, protocol} },
 	}
 	shared = make(sharedSet)
 	for _, name := range note.Frontends {
-		maker := makers[name]
-		if maker == nil {
+		if makers[name] == nil || !slices.Contains(atFollower, name) {
 			continue // SQS, or one that only the leader's build knows
 		}
-		f := maker()
+		f := of.make(name)
 		s.frontends[name], s.served = f, append(s.served, name)
 		if with, shares := f.(frontends.Shared); shares {
 			shared[name] = with
 		}
 	}
 	if slices.Contains(note.Frontends, sqsName) && !s.config.SQS.Listen.Off() {
-		f := of.sqs(frontLeader{s.broker, sqsName})
+		f := of.sqs()
 		if s.sqs, err = s.newSQSPort(f); err != nil {
 			return nil, err
 		}

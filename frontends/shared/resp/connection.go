@@ -16,7 +16,7 @@ import (
 type Server struct {
 	Broker   *access.Guard
 	Messages *Hub
-	Options
+	frontends.Options
 
 	words frontends.Pool[[16][]byte]
 }
@@ -220,3 +220,6 @@ func (c *Connection) Quit(b []byte, _ []string) ([]byte, core.Commit) {
 	defer c.HangUp()
 	return OK(b)
 }
+
+// DefaultBytes is the default limit of a body and of unsent output.
+const DefaultBytes = 16 << 20
