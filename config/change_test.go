@@ -13,7 +13,7 @@ func TestChangedSettingsAreFoundAndCopied(t *testing.T) {
 	}
 	c.Log.Level, c.Gearman.TLSCert, c.Gearman.Allow = "debug", "/new.pem",
 		Networks{netip.MustParsePrefix("10.0.0.0/8")}
-	c.Throttles = map[string]Throttle{"q": {Worker: 1}}
+	c.Throttles = map[string][]byte{"q": []byte("{}")}
 	var paths []string
 	for _, s := range c.Changed(&before) {
 		paths = append(paths, s.Path)

@@ -18,21 +18,23 @@ type Config struct {
 	ExitAfterFailure    time.Duration `toml:"exit_after_failure" doc:"after the store has failed or hung, the broker refuses changes and answers reads for this long and exits with status 1, so that a supervisor starts it again; 0s: it never exits; ignored in a cluster, where other nodes take over"`
 	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 
-	Log       Log                 `toml:"log"`
-	HTTP      HTTP                `toml:"http"`
-	Workq     Workq               `toml:"workq"`
-	Gearman   Gearman             `toml:"gearman"`
-	Faktory   Faktory             `toml:"faktory"`
-	Qless     Qless               `toml:"qless"`
-	Conveyor  Conveyor            `toml:"conveyor"`
-	Beanstalk Beanstalk           `toml:"beanstalk"`
-	SQS       SQS                 `toml:"sqs"`
-	Limits    Limits              `toml:"limits"`
-	Tracing   Tracing             `toml:"tracing"`
-	Cluster   Cluster             `toml:"cluster"`
-	Archive   Archive             `toml:"archive"`
-	Routes    []Route             `toml:"route"`
-	Throttles map[string]Throttle `toml:"throttles"`
+	Log       Log       `toml:"log"`
+	HTTP      HTTP      `toml:"http"`
+	Workq     Workq     `toml:"workq"`
+	Gearman   Gearman   `toml:"gearman"`
+	Faktory   Faktory   `toml:"faktory"`
+	Qless     Qless     `toml:"qless"`
+	Conveyor  Conveyor  `toml:"conveyor"`
+	Beanstalk Beanstalk `toml:"beanstalk"`
+	SQS       SQS       `toml:"sqs"`
+	Limits    Limits    `toml:"limits"`
+	Tracing   Tracing   `toml:"tracing"`
+	Cluster   Cluster   `toml:"cluster"`
+	Archive   Archive   `toml:"archive"`
+	Routes    []Route   `toml:"route"`
+	// Throttles are the limits of queues: a table of settings for each, in JSON. The program checks them, not this
+	// package.
+	Throttles map[string][]byte `toml:"throttles"`
 
 	QueueLimits []QueueLimit `toml:"queue_limit"`
 	Sharings    []Sharing    `toml:"sharing"`
@@ -162,15 +164,6 @@ type Route struct {
 type Target struct {
 	Queue string `toml:"queue" doc:"queue of the job"`
 	Type  string `toml:"type" doc:"type of the job"`
-}
-
-// Throttle limits how many jobs of a queue are leased at the same time.
-type Throttle struct {
-	Concurrency int           `toml:"concurrency" doc:"leased jobs, over all workers"`
-	Worker      int           `toml:"worker" doc:"leased jobs of one worker"`
-	Timeout     time.Duration `toml:"timeout" unit:"s" doc:"a job stops counting after this time, even if it is still leased"`
-	Rate        float64       `toml:"rate" doc:"leases a second"`
-	Burst       int           `toml:"burst" doc:"leases at once after a pause; 0 means 1"`
 }
 
 // AllQueues is the name in keep_done that stands for all queues without an entry of their own.

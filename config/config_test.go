@@ -151,7 +151,7 @@ d = {count = -1}
 	want := "route[1].colour throttles.a keep_done.a.for datta event_loops gearman.hamdle_prefix gearman.listen min_free_disk nowhere sync_interval " +
 		"workq.max_connections " +
 		"durability log.level gearman.tls_cert faktory.listen faktory.tls_client_ca gearman.worker_wakeup " +
-		"gearman.handle_prefix faktory.flush route[0] route[1].from keep_done.a keep_done.b keep_done.d.count throttles.b"
+		"gearman.handle_prefix faktory.flush route[0] route[1].from keep_done.a keep_done.b keep_done.d.count"
 	if got != want {
 		t.Errorf("got  %s\nwant %s\n%v", got, want, err)
 	}
@@ -246,12 +246,12 @@ func TestRoutesThatCannotWorkAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`from = "gearman" | match = {queue = "a"} | set = {queue = "b"}`:  "<nil>",
 		`from = "faktory" | match = {type = "a"} | set = {type = "b"}`:    "<nil>",
-		`from = "faktory" | set = {type = "b"}`:                           "route[0]: matches nothing: match.queue or match.type is missing",
-		`from = "workq" | set = {type = "b"}`:                             "route[0]: matches nothing: match.queue is missing",
-		`from = "workq" | match = {queue = "a"}`:                          "route[0]: changes nothing: set.queue or set.type is missing",
-		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only jobs of faktory, qless, conveyor and sqs have a type of their own: use match.queue",
-		`from = "workq" | match = {queue = "a"} | set = {queue = "b c"}`:  `route[0].set.queue: "b c" contains a space or a control character`,
-		`from = "workq" | match = {queue = "a"} | set = {colour = "red"}`: "route[0].set.colour: unknown setting (FILE, line 4)\nroute[0]: changes nothing: set.queue or set.type is missing",
+		`from = "faktory" | set = {type = "b"}`:                           "route[0]: matches nothing: match.queue or match.type is missing (FILE, line 1)",
+		`from = "workq" | set = {type = "b"}`:                             "route[0]: matches nothing: match.queue is missing (FILE, line 1)",
+		`from = "workq" | match = {queue = "a"}`:                          "route[0]: changes nothing: set.queue or set.type is missing (FILE, line 1)",
+		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only jobs of faktory, qless, conveyor and sqs have a type of their own: use match.queue (FILE, line 3)",
+		`from = "workq" | match = {queue = "a"} | set = {queue = "b c"}`:  `route[0].set.queue: "b c" contains a space or a control character (FILE, line 4)`,
+		`from = "workq" | match = {queue = "a"} | set = {colour = "red"}`: "route[0].set.colour: unknown setting (FILE, line 4)\nroute[0]: changes nothing: set.queue or set.type is missing (FILE, line 1)",
 	} {
 		file := write(t, "broker.toml", "[[route]]\n"+strings.ReplaceAll(text, " | ", "\n"))
 		_, err := Load(Sources{File: file})
@@ -282,8 +282,8 @@ route[0].type: was renamed to match.type (from Faktory) or set.type (FILE, line 
 disk_floor: was renamed to min_free_disk (FILE, line 2)
 drain_refuses_jobs: was renamed to drain_rejects_new_jobs (FILE, line 3)
 BROKER_DISK_FLOOR: was renamed to BROKER_MIN_FREE_DISK
-route[0]: matches nothing: match.queue or match.type is missing
-route[0]: changes nothing: set.queue or set.type is missing`
+route[0]: matches nothing: match.queue or match.type is missing (FILE, line 5)
+route[0]: changes nothing: set.queue or set.type is missing (FILE, line 5)`
 	if got := strings.ReplaceAll(fmt.Sprint(err), file, "FILE"); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// addLines adds the line of each problem's setting in a settings file, for problems that name the file as their source
-// and for settings with a value of the file.
+// addLines adds the line of each problem's setting in a settings file, for problems that name the file as their source,
+// for settings with a value of the file, and for members of tables, which only the file has.
 func (l *loader) addLines(file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -16,7 +16,8 @@ func (l *loader) addLines(file string) {
 	lines := linesOf(string(text))
 	for i, p := range l.problems {
 		source := " (" + file + ")"
-		if l.sources[p.Setting] != file && !strings.HasSuffix(p.Text, source) {
+		_, anywhere := l.settings[p.Setting]
+		if anywhere && l.sources[p.Setting] != file && !strings.HasSuffix(p.Text, source) {
 			continue
 		}
 		if line := lineOf(lines, p.Setting); line > 0 {

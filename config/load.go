@@ -2,8 +2,10 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"reflect"
@@ -173,36 +175,51 @@ func (l *loader) routes(v any, source string, c *Config) {
 
 // throttles reads [throttles]: the limits of each queue.
 func (l *loader) throttles(v any, source string, c *Config) {
-	c.Throttles = readByQueue[Throttle](l, "throttles", "{concurrency = 4, timeout = 60}", v, source, c.Throttles)
+	for queue, fields := range l.byQueue("throttles", "{concurrency = 4, slot_for_s = 60}", v, source) {
+		if c.Throttles == nil {
+			c.Throttles = make(map[string][]byte)
+		}
+		c.Throttles[queue] = l.members("throttles."+queue, fields, source)
+	}
 }
 
 // keepDone reads [keep_done]: how long each queue keeps finished jobs.
 func (l *loader) keepDone(v any, source string, c *Config) {
-	c.KeepDone = readByQueue[KeepDone](l, "keep_done", `{for = "24h", count = 1000}`, v, source, c.KeepDone)
+	for queue, fields := range l.byQueue("keep_done", `{for = "24h", count = 1000}`, v, source) {
+		if c.KeepDone == nil {
+			c.KeepDone = make(map[string]KeepDone)
+		}
+		var row KeepDone
+		l.row("keep_done."+queue+".", reflect.ValueOf(&row).Elem(), fields, nil, source)
+		c.KeepDone[queue] = row
+	}
 }
 
-// readByQueue reads a table with a row for each queue. If there is no table, the result is before.
-func readByQueue[Row any](l *loader, name, example string, v any, source string, before map[string]Row) map[string]Row {
-	if v == nil {
-		return before
-	}
-	table, ok := v.(map[string]any)
-	if !ok {
-		l.complain(name, "not a table (%s)", source)
-		return before
-	}
-	rows := make(map[string]Row, len(table))
-	for _, queue := range slices.Sorted(maps.Keys(table)) {
-		fields, ok := table[queue].(map[string]any)
-		if !ok {
-			l.complain(name+"."+queue, "must be written as %s (%s)", example, source)
-			continue
+// byQueue yields the rows of a table with a row for each queue, in the order of their names.
+func (l *loader) byQueue(name, example string, v any, source string) iter.Seq2[string, map[string]any] {
+	return func(yield func(string, map[string]any) bool) {
+		table, ok := v.(map[string]any)
+		if v != nil && !ok {
+			l.complain(name, "not a table (%s)", source)
 		}
-		var row Row
-		l.row(name+"."+queue+".", reflect.ValueOf(&row).Elem(), fields, nil, source)
-		rows[queue] = row
+		for _, queue := range slices.Sorted(maps.Keys(table)) {
+			fields, ok := table[queue].(map[string]any)
+			if !ok {
+				l.complain(name+"."+queue, "must be written as %s (%s)", example, source)
+			} else if !yield(queue, fields) {
+				return
+			}
+		}
 	}
-	return rows
+}
+
+// members are settings in JSON that this package does not check.
+func (l *loader) members(at string, table map[string]any, source string) []byte {
+	members, err := json.Marshal(table)
+	if err != nil {
+		l.complain(at, "%v (%s)", err, source) // such as NaN
+	}
+	return members
 }
 
 // row sets the fields of one element of a list.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -34,11 +33,7 @@ func (l *loader) policies(list, key string, v any, source string) (all []Policy)
 		if len(table) == 0 {
 			l.complain(at, "has no members (%s)", source)
 		}
-		members, err := json.Marshal(table)
-		if err != nil {
-			l.complain(at, "%v (%s)", err, source) // such as NaN
-		}
-		all = append(all, Policy{Name: name, Members: members})
+		all = append(all, Policy{Name: name, Members: l.members(at, table, source)})
 	}
 	return all
 }

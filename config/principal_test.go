@@ -41,10 +41,10 @@ func TestBadPrincipals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"[principal]\nname = \"a\"\n":                            "principal: not written as [[principal]] (FILE, line 1)",
-		"[[principal]]\nroles = [\"read\"]\n":                    "principal[0].name: missing",
+		"[[principal]]\nroles = [\"read\"]\n":                    "principal[0].name: missing (FILE, line 1)",
 		"[[principal]]\nname = \"a\"\ncolour = \"red\"\n":        "principal[0].colour: unknown setting (FILE, line 3)",
-		"[[principal]]\nname = \"a\"\ntoken = \"/nowhere\"\n":    "principal[0].token: read /nowhere: no such file or directory",
-		"[[principal]]\nname = \"a\"\n[[principal]]\nname=\"a\"": "principal[1].name: is that of principal[0] too",
+		"[[principal]]\nname = \"a\"\ntoken = \"/nowhere\"\n":    "principal[0].token: read /nowhere: no such file or directory (FILE, line 3)",
+		"[[principal]]\nname = \"a\"\n[[principal]]\nname=\"a\"": "principal[1].name: is that of principal[0] too (FILE, line 4)",
 		"[gearman]\nprincipal = \"a\"\n":                         `gearman.principal: there is no principal "a" (FILE, line 2)`,
 	} {
 		file := write(t, "broker.toml", text)

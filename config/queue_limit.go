@@ -13,7 +13,9 @@ type QueueLimit struct {
 	Queue string `toml:"queue" doc:"name of the queue"`
 	Type  string `toml:"type" doc:"type of the jobs, or * for each type separately"`
 	Key   string `toml:"key" doc:"key of the jobs, or * for each key separately"`
-	Throttle
+
+	// Members are the settings of the limit, in JSON. The program checks them, not this package.
+	Members []byte
 }
 
 // Each is the type or key of a QueueLimit for each type or key separately.
@@ -35,18 +37,20 @@ const (
 	TagKey    = "tag:"
 )
 
-// Bounds of limits.
-const (
-	maxRate   = 1_000_000
-	minRate   = 1.0 / (24 * 3600)
-	maxWeight = 1_000
-)
+// maxWeight is the most turns of a key.
+const maxWeight = 1_000
 
 // queueLimits reads [[queue_limit]].
 func (l *loader) queueLimits(v any, source string, c *Config) {
 	for i, table := range l.tables("queue_limit", v, source) {
-		c.QueueLimits = append(c.QueueLimits, QueueLimit{})
-		l.row(fmt.Sprintf("queue_limit[%d].", i), reflect.ValueOf(&c.QueueLimits[i]).Elem(), table, nil, source)
+		at, names := fmt.Sprintf("queue_limit[%d]", i), map[string]any{}
+		for _, name := range []string{"queue", "type", "key"} {
+			if v := take(table, name); v != nil {
+				names[name] = v
+			}
+		}
+		c.QueueLimits = append(c.QueueLimits, QueueLimit{Members: l.members(at, table, source)})
+		l.row(at+".", reflect.ValueOf(&c.QueueLimits[i]).Elem(), names, nil, source)
 	}
 }
 
@@ -78,12 +82,8 @@ func (l *loader) sharings(v any, source string, c *Config) {
 
 // checkQueueLimits validates the limits of queues.
 func (c *Config) checkQueueLimits(v *checker) {
-	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
-		v.throttle("throttles."+queue, c.Throttles[queue], true)
-	}
 	for i, l := range c.QueueLimits {
 		setting := fmt.Sprintf("queue_limit[%d]", i)
-		v.throttle(setting, l.Throttle, l.Type == Each || l.Key == Each)
 		switch {
 		case l.Queue == "":
 			v.complain(setting+".queue", "missing")
@@ -114,22 +114,5 @@ func (c *Config) checkQueueLimits(v *checker) {
 		if slices.ContainsFunc(c.Sharings[:i], func(o Sharing) bool { return o.Queue == s.Queue }) {
 			v.complain(setting+".queue", "%q has another sharing", s.Queue)
 		}
-	}
-}
-
-// throttle validates a limit. With needed it must limit something.
-func (v *checker) throttle(setting string, t Throttle, needed bool) {
-	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
-	v.count(setting+".worker", t.Worker, 0, 1<<31-1)
-	v.count(setting+".burst", t.Burst, 0, 1<<31-1)
-	v.rate(setting+".rate", t.Rate)
-	switch {
-	case needed && t.Concurrency == 0 && t.Worker == 0 && t.Rate == 0:
-		v.complain(setting, "limits nothing: concurrency, worker or rate is missing")
-	case t.Burst > 0 && t.Rate == 0:
-		v.complain(setting+".burst", "needs a rate")
-	}
-	if t.Timeout < 0 {
-		v.complain(setting+".timeout", "%v is negative", t.Timeout)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestQueueLimitsAndSharings(t *testing.T) {
@@ -42,13 +41,13 @@ ordered = true
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Throttles["mail"]; got != (Throttle{Concurrency: 4, Rate: 2.5, Burst: 3}) {
-		t.Errorf("throttle: %+v", got)
+	if got := string(c.Throttles["mail"]); got != `{"burst":3,"concurrency":4,"rate":2.5}` {
+		t.Errorf("throttle: %s", got)
 	}
 	want := []QueueLimit{
-		{Queue: "mail", Type: "Newsletter", Throttle: Throttle{Concurrency: 1, Timeout: time.Minute}},
-		{Queue: "mail", Key: "*", Throttle: Throttle{Rate: 10}},
-		{Queue: "mail", Key: "acme"},
+		{Queue: "mail", Type: "Newsletter", Members: []byte(`{"concurrency":1,"timeout":60}`)},
+		{Queue: "mail", Key: "*", Members: []byte(`{"rate":10}`)},
+		{Queue: "mail", Key: "acme", Members: []byte("{}")},
 	}
 	if !reflect.DeepEqual(c.QueueLimits, want) {
 		t.Errorf("limits: %+v", c.QueueLimits)
@@ -64,14 +63,10 @@ ordered = true
 func TestProblemsInQueueLimitsAreReported(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[throttles]\nq = {timeout = 60}":                                                            "throttles.q: limits nothing",
-		"[throttles]\nq = {rate = -1}":                                                               "throttles.q.rate: -1 is not between",
-		"[throttles]\nq = {rate = \"x\"}":                                                            "throttles.q.rate: x is not a number",
-		"[throttles]\nq = {concurrency = 1, burst = 2}":                                              "throttles.q.burst: needs a rate",
-		"[[queue_limit]]\nqueue = \"q\"\nconcurrency = 1":                                            "queue_limit[0]: must have either type or key",
-		"[[queue_limit]]\ntype = \"T\"\nconcurrency = 1":                                             "queue_limit[0].queue: missing",
-		"[[queue_limit]]\nqueue = \"q\"\nkey = \"*\"\nconcurrency = 1":                               "queue_limit[0].key: jobs of the queue \"q\" have no key",
-		"[[queue_limit]]\nqueue = \"q\"\ntype = \"*\"":                                               "queue_limit[0]: limits nothing",
+		"[[queue_limit]]\nqueue = \"q\"\nconcurrency = 1":              "queue_limit[0]: must have either type or key",
+		"[[queue_limit]]\ntype = \"T\"\nconcurrency = 1":               "queue_limit[0].queue: missing",
+		"[[queue_limit]]\nqueue = \"q\"\nkey = \"*\"\nconcurrency = 1": "queue_limit[0].key: jobs of the queue \"q\" have no key",
+		"[throttles]\nq = 4":                                                                         "throttles.q: must be written as {",
 		"[queue_limit]\nqueue = \"q\"":                                                               "must be written as [[queue_limit]]",
 		"[[sharing]]\nqueue = \"q\"\nkey = \"tenant\"":                                               "sharing[0].key: \"tenant\" is not",
 		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\nordered = true":                               "sharing[0].ordered: needs a key tag:NAME",

@@ -174,6 +174,12 @@ func (v *checker) duration(setting string, d, least, most time.Duration) {
 	}
 }
 
+// Bounds of a rate of pushes.
+const (
+	maxRate = 1_000_000
+	minRate = 1.0 / (24 * 3600)
+)
+
 // rate checks a number a second; 0: no limit.
 func (v *checker) rate(setting string, rate float64) {
 	if rate != 0 && !(rate >= minRate && rate <= maxRate) {

@@ -104,6 +104,9 @@ func checkConfigCommand() *cobra.Command {
 			}
 			cli.Say(stdout, "%-27s %-18s %s\n", s.Path, value, s.Env())
 		}
+		for _, text := range c.OldNames() {
+			cli.Say(stdout, "%s\n", text)
+		}
 		cli.Say(stdout, "%d routes, %d throttles, %d cron entries\nsettings are valid\n",
 			len(c.Routes), len(c.Throttles), len(c.Crons))
 		return nil

@@ -203,18 +203,18 @@ func TestExplainNamesWhatKeptAJobBack(t *testing.T) {
 	}{
 		"limit of a type": {
 			[]core.Op{of(core.ScopeType, core.Throttle{Leased: 1})},
-			true, "the limit at most 1 leased (of each type) was reached: 1 were taken",
+			true, "the limit 1 at once (of each type) was reached: 1 were taken",
 		},
 		"limit of a key": {
 			[]core.Op{
 				&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byTenant}},
 				of(core.ScopeKey, core.Throttle{Leased: 1}),
 			},
-			true, "the limit at most 1 leased (of each key) was reached: 1 were taken",
+			true, "the limit 1 at once (of each key) was reached: 1 were taken",
 		},
 		"rate": {
 			[]core.Op{of(core.ScopeType, core.Throttle{Rate: 0.01})},
-			true, "the rate of the limit 0.01 leases a second (of each type) may have kept it back",
+			true, "the rate of the limit 0.01/s (of each type) may have kept it back",
 		},
 		"order": {
 			[]core.Op{&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: byTenant, Ordered: true}}},
@@ -228,11 +228,11 @@ func TestExplainNamesWhatKeptAJobBack(t *testing.T) {
 			[]core.Op{&core.PutLimit{Limit: core.Limit{
 				Name: "api", Selector: core.Selector{Types: []string{"Mail"}}, Throttle: core.Throttle{Leased: 1},
 			}}},
-			true, "the shared limit api, at most 1 leased, was reached: 1 were taken",
+			true, "the shared limit api, 1 at once, was reached: 1 were taken",
 		},
 		"worker": {
 			[]core.Op{of(core.ScopeType, core.Throttle{LeasedPerWorker: 1})},
-			true, `the limit at most 1 for a worker (of each type) was reached: the worker "w1" had 1`,
+			true, `the limit 1 per worker (of each type) was reached: the worker "w1" had 1`,
 		},
 		"choice by id": {nil, false, "no limit and no turn kept it back: the worker chose the other job by its id"},
 	} {
@@ -270,7 +270,7 @@ func TestExplainNamesLimitsOfTheSettings(t *testing.T) {
 		{Selector: core.InQueue("mail", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 3}},
 		{Selector: core.InQueue("mail", core.ScopeType, "Call"), Throttle: core.Throttle{Rate: 2}},
 	}
-	const line = "    limits of the queue in the present settings: 2 leases a second (type Call); at most 3 leased\n"
+	const line = "    limits of the queue in the present settings: 2/s (type Call); 3 at once\n"
 	if text := h.explain("one", "two"); strings.Count(text, line) != 1 {
 		t.Errorf("explained\n%s", text)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/limit"
+	"broker/core/schema"
 )
 
 // rules are what decides about the order of a queue's jobs, besides priority and age.
@@ -66,17 +67,8 @@ func (p *rules) texts() (all []string) {
 
 // limitText describes a limit; empty: it limits nothing.
 func limitText(l *core.Limit) string {
-	var parts []string
-	if l.Leased > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d leased", l.Leased))
-	}
-	if l.LeasedPerWorker > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d for a worker", l.LeasedPerWorker))
-	}
-	if l.Rate > 0 {
-		parts = append(parts, fmt.Sprintf("%g leases a second", l.Rate))
-	}
-	text := strings.Join(parts, ", ")
+	throttle := schema.ThrottleOf(&l.Throttle)
+	text := throttle.String()
 	switch {
 	case text == "":
 	case l.Scope == core.ScopeType && l.Of != "":

@@ -39,8 +39,8 @@ func (w *world) passedBecause(x, o *job) string {
 			continue
 		}
 		if taken := w.taken(l, o); taken+uint64(max(1, x.cost)) > uint64(l.Leased) {
-			return fmt.Sprintf("the shared limit %s, at most %d leased, was reached: %d were taken", cut(l.Name),
-				l.Leased, taken)
+			return fmt.Sprintf("the shared limit %s, %s, was reached: %d were taken", cut(l.Name), limitText(&l.Limit),
+				taken)
 		}
 	}
 	for i := range p.limits {

@@ -45,14 +45,10 @@ func (w *world) sharedLimits(x *job) (why []string) {
 		if !l.has(x) {
 			continue
 		}
-		var parts []string
+		text := fmt.Sprintf("limit %s across queues: %s", cut(l.Name), limitText(&l.Limit))
 		if l.Leased > 0 {
-			parts = append(parts, fmt.Sprintf("at most %d leased, %d taken by others", l.Leased, w.taken(l, x)))
+			text += fmt.Sprintf("; %d taken by others", w.taken(l, x))
 		}
-		if l.Rate > 0 {
-			parts = append(parts, fmt.Sprintf("%g leases a second", l.Rate))
-		}
-		text := fmt.Sprintf("limit %s across queues: %s", cut(l.Name), strings.Join(parts, ", "))
 		if x.cost > 1 {
 			text += fmt.Sprintf("; the job costs %d", x.cost)
 		}

@@ -85,7 +85,7 @@ func wait(field string, s float64) (time.Duration, error) {
 	if !(s >= 0 && s <= longest) {
 		return 0, wrong(field, "%s must be a number of seconds between 0 and %.0f", lastOf(field), longest)
 	}
-	return time.Duration(s * float64(time.Second)), nil
+	return durationOf(s), nil
 }
 
 // writeBackoff is the inverse of readBackoff.

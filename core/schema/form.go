@@ -54,6 +54,7 @@ func Fields(rows []Row, members map[string]json.RawMessage) (fields []Field) {
 			}
 		case Seconds:
 			f.Example = "15m"
+		case Count, Rate:
 		}
 		fields = append(fields, f)
 	}

@@ -74,7 +74,7 @@ func ParsePolicy(at string, text json.RawMessage) (set core.JobPolicy, remove co
 			*f.number(&set) = uint32(n)
 		default:
 			n, err = row.number(field, value)
-			*f.span(&set) = time.Duration(n * float64(time.Second))
+			*f.span(&set) = durationOf(n)
 		}
 		if err != nil {
 			return set, 0, err

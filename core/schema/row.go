@@ -101,6 +101,7 @@ func (r *Row) FlagHelp() string {
 		return "after the last try: dead, drop or move:QUEUE"
 	case Seconds:
 		return r.Help + ", such as 90s, 15m or 2d"
+	case Count, Rate, Word:
 	}
 	return r.Help
 }

@@ -3,8 +3,12 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
+	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,7 +138,8 @@ func TestWordsOfJobsAndPolicies(t *testing.T) {
 func TestFormIsReadAsItWasFilled(t *testing.T) {
 	t.Parallel()
 	members := map[string]json.RawMessage{
-		"max_fails": []byte("5"), "max_attempts": []byte("null"), "lease_for_s": []byte("90"), "expires_in_s": []byte("null"),
+		"max_fails": []byte("5"), "max_attempts": []byte("null"), "lease_for_s": []byte("90"),
+		"expires_in_s": []byte("null"),
 		"retain_for_s": []byte("172800"), "backoff": []byte(`{"kind":"linear","base_s":2,"max_s":60}`),
 		"on_exhausted": []byte(`{"move":"r"}`), "durability": []byte(`"none"`),
 	}
@@ -152,5 +157,103 @@ func TestFormIsReadAsItWasFilled(t *testing.T) {
 	_, err = ReadFields(PolicyRows, func(name string) string { return map[string]string{"max_fails": "x"}[name] })
 	if field, _, ok := FieldOf(err); !ok || field != "max_fails" {
 		t.Errorf("a wrong number: %v", err)
+	}
+}
+
+// TestEveryRowIsASettingOfTheThrottle sets each row, reads it as a change, and looks for it in the core and in words.
+func TestEveryRowIsASettingOfTheThrottle(t *testing.T) {
+	t.Parallel()
+	if fields := reflect.TypeFor[core.Throttle]().NumField(); fields != len(ThrottleRows) {
+		t.Errorf("the core has %d settings, the schema %d", fields, len(ThrottleRows))
+	}
+	if change := rowsOf[ThrottleChange](); !reflect.DeepEqual(change, ThrottleRows) {
+		t.Errorf("a change has other settings: %v", change)
+	}
+	seen := map[core.Throttle]bool{{}: true}
+	for _, r := range ThrottleRows {
+		if r.Name == "" || r.Label == "" || r.Help == "" || r.Says == "" || r.Unit == "" || r.High == 0 {
+			t.Errorf("%+v lacks something", r)
+		}
+		set, old, err := ParseThrottle("l", json.RawMessage(`{"`+r.Name+`":3}`))
+		if err != nil || len(old) != 0 {
+			t.Fatalf("%s: %v, %v", r.Name, old, err)
+		}
+		var change ThrottleChange
+		if err := json.Unmarshal([]byte(`{"`+r.Name+`":3}`), &change); err != nil {
+			t.Fatal(err)
+		}
+		in := set.Core()
+		if seen[in] || change.Over(core.Throttle{}) != in || ThrottleOf(&in) != set || set.String() == "" {
+			t.Errorf("%s is %+v in the core, %+v as a change, %q in words", r.Name, in, change.Over(core.Throttle{}), set.String())
+		}
+		seen[in] = true
+		if err := CheckThrottle("l", &Throttle{RatePerS: r.High + 1}); r.Unit == Rate && err == nil {
+			t.Error("a rate that is too high is accepted")
+		}
+	}
+	all := core.Throttle{Leased: 1, LeasedPerWorker: 2, SlotFor: time.Minute, Rate: 0.5, Burst: 4}
+	if kept := new(ThrottleChange).Over(all); kept != all {
+		t.Errorf("a change of nothing makes %+v", kept)
+	}
+	words := ThrottleOf(&all)
+	if got := words.String(); got != "1 at once, 2 per worker, slots for 1m, 0.5/s, burst 4" {
+		t.Errorf("in words: %s", got)
+	}
+	if r := find(ThrottleRows, "rate_per_s"); r.High != core.MaxRate {
+		t.Errorf("the highest rate is %v, the core has %v", r.High, core.MaxRate)
+	}
+}
+
+func TestChangesOfThrottlesHaveBounds(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []float64{-1, 3153600001} {
+		if field, _, ok := FieldOf(CheckThrottle("l", &ThrottleChange{SlotForS: &bad})); !ok || field != "l.slot_for_s" {
+			t.Errorf("%v is accepted", bad)
+		}
+	}
+	if err := CheckThrottle("l", &ThrottleChange{}); err != nil {
+		t.Error(err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the tables of settings into the documentation")
+
+// TestDocsHaveTheRows compares the tables of the documentation with the schema.
+func TestDocsHaveTheRows(t *testing.T) {
+	t.Parallel()
+	for path, rows := range map[string][]Row{
+		"../../docs/http-jobs.md": PolicyRows, "../../docs/limits.md": ThrottleRows,
+	} {
+		const start, end = "<!-- settings: written by the test of package schema; run it with -update -->\n",
+			"<!-- end of settings -->\n"
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, rest, found := strings.Cut(string(text), start)
+		_, tail, foundEnd := strings.Cut(rest, end)
+		if !found || !foundEnd {
+			t.Fatalf("%s has no markers for the table", path)
+		}
+		var b strings.Builder
+		b.WriteString("| setting | flag | possible | meaning |\n|---|---|---|---|\n")
+		for i := range rows {
+			r := &rows[i]
+			name := "`" + r.Name + "`"
+			if r.Was != "" {
+				name += " (was `" + r.Was + "`)"
+			}
+			fmt.Fprintf(&b, "| %s | `--%s` | %s | %s |\n", name, r.Flag(), r.Bounds(), r.Help)
+		}
+		want := head + start + b.String() + end + tail
+		switch {
+		case want == string(text):
+		case !*update:
+			t.Errorf("the table of %s is out of date: go test ./core/schema -update", path)
+		default:
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -35,10 +35,10 @@ func ParseSpan(text string) (time.Duration, error) {
 
 // spanOf is a number of seconds. One that no duration can hold is an error, and so is NaN.
 func spanOf(s float64) (time.Duration, error) {
-	if !(s > -longest*10 && s < longest*10) {
+	if !(s >= -longest*10 && s <= longest*10) {
 		return 0, fmt.Errorf("%v seconds are too many", s)
 	}
-	return time.Duration(s * float64(time.Second)), nil
+	return durationOf(s), nil
 }
 
 // Span is a time as ParseSpan reads it, without units that are zero: 15m and not 15m0s.
@@ -81,6 +81,7 @@ func (r *Row) Value(text string) (json.RawMessage, error) {
 		return endOfText(text), nil
 	case Waits:
 		return backoffOfText(text).JSON()
+	case Word:
 	}
 	return encode(text), nil
 }
@@ -114,7 +115,7 @@ func (r *Row) Text(value json.RawMessage) string {
 	case json.Unmarshal(value, &n) != nil:
 		return string(value)
 	case r.Unit == Seconds:
-		return Span(time.Duration(n * float64(time.Second)))
+		return Span(durationOf(n))
 	}
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }

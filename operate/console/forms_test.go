@@ -30,10 +30,10 @@ func TestRefusedQueueFormsKeepTheirInput(t *testing.T) {
 	}{
 		{
 			"/queues/mail", limit,
-			[]string{"is not a number of leases a second", `name="concurrency" value="7"`, `name="rate" value="fast"`},
+			[]string{"rate_per_s must be a number a second", `name="concurrency" value="7"`, `name="rate" value="fast"`},
 		},
 		{"/queues", limit, []string{
-			"is not a number of leases a second", `name="concurrency" value="7"`, `value="fast"`, `id="limits" open`,
+			"rate_per_s must be a number a second", `name="concurrency" value="7"`, `value="fast"`, `id="limits" open`,
 			`value="mail" checked`,
 		}},
 		{

@@ -9,13 +9,15 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
 type limitsData struct {
 	Limits   []service.Limit
-	Next     template.URL // empty on the last page
-	Form     map[string]string
+	Next     template.URL      // empty on the last page
+	Form     map[string]string // selectors
+	Fields   []schema.Field
 	Open     bool
 	Problem  string
 	Tenant   string        // what the key of the form has now
@@ -24,7 +26,8 @@ type limitsData struct {
 	NextKeys template.URL
 }
 
-var limitFields = []string{"queue", "queues", "types", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
+// selectors are the fields that say for which jobs a limit is.
+var selectors = []string{"queue", "queues", "types", "scope", "name"}
 
 // keyRows limits the number of listed holders of unique keys.
 const keyRows = 20
@@ -44,12 +47,16 @@ func limitsPage(r *request) (*view, error) {
 	for i := range limits {
 		limits[i].Uses = inUse(limits[i].Uses)
 	}
-	d := &limitsData{Limits: limits, Form: map[string]string{"scope": "queue"}, Next: r.nextPage("limits", cursor)}
+	d := &limitsData{
+		Limits: limits, Form: map[string]string{"scope": "queue"}, Fields: limitFields(nil),
+		Next: r.nextPage("limits", cursor),
+	}
 	if r.query.Has("scope") { // a link to the form
 		d.Open = true
-		for _, field := range limitFields {
+		for _, field := range selectors {
 			d.Form[field] = r.query.Get(field)
 		}
+		typedFields(d.Fields, r.query)
 		if d.Tenant, err = r.tenantText(d.Form["queue"], d.Form["scope"], d.Form["name"]); err != nil {
 			return nil, err
 		}
@@ -127,7 +134,10 @@ func changeLimits(r *request) (*view, error) {
 		}
 		return r.back("limits", "The limit is removed.")
 	}
-	err := limitNumbers(r, &l)
+	members, err := throttleForm(r.PostForm)
+	if err == nil {
+		err = fill(&l.Throttle, members)
+	}
 	if err == nil {
 		_, err = r.service.PutLimit(r.Context(), r.caller, l)
 	}
@@ -136,9 +146,10 @@ func changeLimits(r *request) (*view, error) {
 	}
 	return again(r, err, limitsPage, func(d *limitsData, reason string) {
 		d.Problem, d.Open = reason, true
-		for _, field := range limitFields {
+		for _, field := range selectors {
 			d.Form[field] = r.PostFormValue(field)
 		}
+		typedFields(d.Fields, r.PostForm)
 	})
 }
 
@@ -150,26 +161,6 @@ func commaList(text string) (names []string) {
 		}
 	}
 	return names
-}
-
-func limitNumbers(r *request, l *service.LimitSpec) error {
-	for name, to := range map[string]*uint32{
-		"concurrency": &l.Concurrency, "per_worker": &l.PerWorker, "burst": &l.Burst,
-	} {
-		n, err := number(r.PostForm, name)
-		if err != nil {
-			return err
-		}
-		*to = uint32(min(n, 1<<31))
-	}
-	if text := strings.TrimSpace(r.PostFormValue("rate")); text != "" {
-		rate, err := parseRate(text)
-		if err != nil {
-			return err
-		}
-		l.RatePerS = rate
-	}
-	return nil
 }
 
 // slotsOf returns the leases that count against a limit, for the types or keys that the page shows.

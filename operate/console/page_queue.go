@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -28,7 +29,7 @@ type queueData struct {
 	Scoped   []scopedLimit
 	MoreUses int // rows of Scoped that are not shown
 	Policy   policyView
-	Limit    map[string]string // the values in the form of the limits
+	Limit    []schema.Field    // the form of the limits
 	Share    map[string]string // the values in the form of fair turns
 	Problem  string            // error of the submitted form
 	Opened   string            // the form with the error
@@ -44,7 +45,7 @@ func queuePage(r *request) (*view, error) {
 		return nil, err
 	}
 	d := &queueData{
-		Queue: q, Policy: viewPolicy(q.Policy), Limit: limitValues(&q), Share: sharingValues(q.Sharing),
+		Queue: q, Policy: viewPolicy(q.Policy), Limit: limitsOfQueue(&q), Share: sharingValues(q.Sharing),
 		States: []stateCount{
 			{"ready", q.Ready},
 			{"leased", q.Leased},
@@ -175,9 +176,9 @@ func changeQueue(r *request) (*view, error) {
 		return clearQueue(r, name, do == "remove")
 	}
 	// an emptied field removes its limit, because the form shows the present one
-	for _, field := range limitFieldsOfQueue {
-		if do == "limit" && r.PostForm.Has(field) && len(given(r.PostForm, field)) == 0 {
-			r.PostForm.Set(field, "0")
+	for _, f := range queueLimitFields(nil) {
+		if do == "limit" && r.PostForm.Has(f.Name) && len(given(r.PostForm, f.Name)) == 0 {
+			r.PostForm.Set(f.Name, "0")
 		}
 	}
 	if err := r.applyQueueForm(name, do); err != nil {
@@ -195,7 +196,7 @@ func (r *request) queueProblem(do string, err error) (*view, error) {
 		d.Problem, d.Opened = reason, do
 		switch do {
 		case "limit":
-			d.Limit = typed(r.PostForm)
+			d.Limit = queueLimitFields(r.PostForm)
 		case "share":
 			d.Share = typed(r.PostForm)
 		case "policy":

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -34,6 +35,7 @@ type queuesData struct {
 	Problem      string            // error of the submitted form
 	Opened       string            // the form with the error
 	Typed        map[string]string // its values
+	Limit        []schema.Field    // the form of the limits
 	Selected     map[string]bool
 	Queues       []queueRow
 	Search, Back string
@@ -147,7 +149,7 @@ func queuesPage(r *request) (*view, error) {
 		return nil, err
 	}
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
-		Selected: map[string]bool{}, Typed: map[string]string{},
+		Selected: map[string]bool{}, Typed: map[string]string{}, Limit: queueLimitFields(nil),
 		Queues: rows, Columns: r.queueColumns(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery,
 		Only: r.query.Get("only"), Conditions: r.queueConditions(),
 		Next: r.nextPage("queues", cursor),
@@ -191,6 +193,7 @@ func (r *request) queuesProblem(do string, err error) (*view, error) {
 	r.query = query
 	return again(r, err, queuesPage, func(d *queuesData, reason string) {
 		d.Problem, d.Opened, d.Typed, d.Back = reason, do, typed(r.PostForm), r.PostFormValue("query")
+		d.Limit = queueLimitFields(r.PostForm)
 		for _, name := range r.PostForm["id"] {
 			d.Selected[name] = true
 		}

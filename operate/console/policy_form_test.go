@@ -29,8 +29,9 @@ func TestFormOfAPolicyReplacesThePolicy(t *testing.T) {
 		},
 		{
 			url.Values{
-				"backoff": {"exponential"}, "waits": {"2"}, "backoff_max": {"600"}, "jitter": {"0.5"}, "on_exhausted": {"move"},
-				"move_to": {"q2"},
+				"backoff": {"exponential"}, "waits": {"2"}, "backoff_max": {"600"}, "jitter": {"0.5"},
+				"on_exhausted": {"move"},
+				"move_to":      {"q2"},
 			},
 			`{"backoff":{"kind":"exponential","base_s":2,"max_s":600,"jitter":0.5},"on_exhausted":{"move":"q2"}}`,
 		},
@@ -78,9 +79,41 @@ func TestFormHasTheFieldsOfTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := f.get("/queues/mail")
+	limits := f.get("/limits")
 	for _, field := range viewPolicy(nil).Fields {
-		f.wants(page, `name="`+field.Name+`"`)
-		f.wants(page, "<label>"+field.Label+"\n")
+		f.wants(page, `name="`+field.Name+`"`, "<label>"+field.Label+"\n")
+	}
+	for i := range schema.ThrottleRows {
+		row := &schema.ThrottleRows[i]
+		f.wants(page, `name="`+row.Base()+`"`, "<label>"+row.Label+"\n")
+		f.wants(limits, `name="`+row.Base()+`"`, "<label>"+row.Label+"\n")
+	}
+}
+
+func TestFormOfALimitSetsEachSetting(t *testing.T) {
+	t.Parallel()
+	form := url.Values{}
+	for i := range schema.ThrottleRows {
+		form.Set(schema.ThrottleRows[i].Base(), "3")
+	}
+	q, change := &service.Queue{}, service.QueueChange{}
+	if err := limitChange(form, q, &change); err != nil {
+		t.Fatal(err)
+	}
+	set := change.Throttle.Over(core.Throttle{})
+	if want := (core.Throttle{Leased: 3, LeasedPerWorker: 3, SlotFor: 3e9, Rate: 3, Burst: 3}); set != want {
+		t.Errorf("the form sets %+v", set)
+	}
+	q.Throttle = new(schema.ThrottleOf(&set))
+	for _, f := range limitsOfQueue(q) {
+		if want := map[string]string{"high": "", "normal": "", "low": "", "slot_for": "3s"}; f.Value != "3" &&
+			f.Value != want[f.Name] {
+			t.Errorf("the form shows %q as %s", f.Value, f.Name)
+		}
+	}
+	change = service.QueueChange{}
+	if err := limitChange(form, q, &change); err != nil || change.Throttle != nil {
+		t.Errorf("the same values change %+v, %v", change.Throttle, err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -9,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -55,8 +58,12 @@ func (r *request) applyQueueForm(name, do string) error {
 	return err
 }
 
-// limitFieldsOfQueue lists the fields of a queue's limits.
-var limitFieldsOfQueue = []string{"high", "normal", "low", "concurrency", "per_worker", "rate", "burst"}
+// maxFields are the fields of a queue's most jobs.
+var maxFields = []schema.Field{
+	{Name: "high", Label: "Most jobs, high priority", Number: true},
+	{Name: "normal", Label: "Most jobs, normal", Number: true},
+	{Name: "low", Label: "Most jobs, low", Number: true},
+}
 
 // limitChange reads the limits of a form. Empty and unchanged fields change nothing; 0 removes a limit.
 func limitChange(form url.Values, q *service.Queue, change *service.QueueChange) error {
@@ -64,62 +71,75 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 	if q.Max != nil {
 		jobs = *q.Max
 	}
-	var leases service.Throttle
-	if q.Throttle != nil {
-		leases = *q.Throttle
-	}
-	newJobs, newLeases := service.QueueMaxChange{}, service.ThrottleChange{}
-	for _, field := range []struct {
-		name string
-		now  uint32
-		to   **uint32
-	}{
-		{"high", jobs.High, &newJobs.High},
-		{"normal", jobs.Normal, &newJobs.Normal},
-		{"low", jobs.Low, &newJobs.Low},
-		{"concurrency", leases.Concurrency, &newLeases.Concurrency},
-		{"per_worker", leases.PerWorker, &newLeases.PerWorker},
-		{"burst", leases.Burst, &newLeases.Burst},
-	} {
-		if len(given(form, field.name)) == 0 {
+	newJobs := service.QueueMaxChange{}
+	for i, field := range []struct {
+		now uint32
+		to  **uint32
+	}{{jobs.High, &newJobs.High}, {jobs.Normal, &newJobs.Normal}, {jobs.Low, &newJobs.Low}} {
+		name := maxFields[i].Name
+		if len(given(form, name)) == 0 {
 			continue
 		}
-		n, err := number(form, field.name)
+		n, err := number(form, name)
 		if err != nil {
 			return err
 		}
 		if n > math.MaxUint32 {
-			return invalid(field.name, num(n)+" is too large")
+			return invalid(name, num(n)+" is too large")
 		}
 		if to := uint32(n); to != field.now { // number has checked that it is not negative
 			*field.to = &to
 		}
 	}
-	if text := strings.TrimSpace(form.Get("rate")); text != "" {
-		rate, err := parseRate(text)
-		if err != nil {
-			return err
-		}
-		if rate != leases.RatePerS {
-			newLeases.RatePerS = &rate
-		}
-	}
 	if newJobs != (service.QueueMaxChange{}) {
 		change.Max = &newJobs
 	}
-	if newLeases != (service.ThrottleChange{}) {
-		change.Throttle = &newLeases
+	var now schema.Throttle
+	if q.Throttle != nil {
+		now = *q.Throttle
 	}
-	return nil
+	members, err := throttleForm(form)
+	if err != nil {
+		return err
+	}
+	was := schema.Members(now)
+	maps.DeleteFunc(members, func(name string, value json.RawMessage) bool {
+		return string(value) == "null" || bytes.Equal(value, was[name])
+	})
+	if len(members) == 0 {
+		return nil
+	}
+	change.Throttle = new(schema.ThrottleChange)
+	return fill(change.Throttle, members)
 }
 
-// parseRate parses a rate in leases per second.
-func parseRate(text string) (float64, error) {
-	rate, err := strconv.ParseFloat(text, 64)
+// throttleForm reads the settings of a limit; those whose fields are empty are null.
+func throttleForm(form url.Values) (map[string]json.RawMessage, error) {
+	members, err := schema.ReadFields(schema.ThrottleRows, form.Get)
+	return members, fieldError(err)
+}
+
+// fill sets the settings of a struct of package schema.
+func fill(to any, members map[string]json.RawMessage) error {
+	text, err := json.Marshal(members)
 	if err != nil {
-		return 0, invalid("rate", strconv.Quote(text)+" is not a number of leases a second")
+		return err
 	}
-	return rate, nil
+	return json.Unmarshal(text, to)
+}
+
+// limitFields are the fields of a limit with the values in a form.
+func limitFields(form url.Values) []schema.Field {
+	fields := schema.Fields(schema.ThrottleRows, nil)
+	typedFields(fields, form)
+	return fields
+}
+
+// queueLimitFields are the fields of the limits of a queue, with the values in a form.
+func queueLimitFields(form url.Values) []schema.Field {
+	fields := append(limitFields(form), maxFields...)
+	typedFields(fields, form)
+	return fields
 }
 
 // sharingForm reads the sharing mode of a queue's keys.
@@ -172,28 +192,26 @@ func weightLines(weights map[string]uint32) string {
 	return strings.Join(lines, "\n")
 }
 
-// limitValues returns the initial values of the form of a queue's limits.
-func limitValues(q *service.Queue) map[string]string {
-	values := map[string]string{}
-	set := func(name string, n uint32) {
-		if n > 0 {
-			values[name] = strconv.FormatUint(uint64(n), 10)
+// limitsOfQueue are the fields of the form of a queue's limits.
+func limitsOfQueue(q *service.Queue) []schema.Field {
+	values := url.Values{}
+	if m := q.Max; m != nil {
+		for i, n := range []uint32{m.High, m.Normal, m.Low} {
+			if n > 0 {
+				values.Set(maxFields[i].Name, strconv.FormatUint(uint64(n), 10))
+			}
 		}
 	}
 	if t := q.Throttle; t != nil {
-		set("concurrency", t.Concurrency)
-		set("per_worker", t.PerWorker)
-		set("burst", t.Burst)
-		if t.RatePerS > 0 {
-			values["rate"] = strconv.FormatFloat(t.RatePerS, 'f', -1, 64)
+		members := schema.Members(t)
+		for i := range schema.ThrottleRows {
+			row := &schema.ThrottleRows[i]
+			if value := members[row.Name]; string(value) != "0" {
+				values.Set(row.Base(), row.Text(value))
+			}
 		}
 	}
-	if m := q.Max; m != nil {
-		set("high", m.High)
-		set("normal", m.Normal)
-		set("low", m.Low)
-	}
-	return values
+	return queueLimitFields(values)
 }
 
 // sharingValues returns the initial values of the form of fair turns; s may be nil.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"testing"
 
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -41,14 +42,14 @@ func TestFormOfSharing(t *testing.T) {
 
 func TestFormOfLimitsChangesOnlyItsFields(t *testing.T) {
 	t.Parallel()
-	q := &service.Queue{Throttle: &service.Throttle{Concurrency: 4, SlotForS: 9}}
+	q := &service.Queue{Throttle: &schema.Throttle{Concurrency: 4, SlotForS: 9}}
 	var change service.QueueChange
 	if err := limitChange(url.Values{"per_worker": {"2"}, "high": {""}}, q, &change); err != nil {
 		t.Fatal(err)
 	}
 	if c := change.Throttle; c == nil || c.PerWorker == nil || *c.PerWorker != 2 || change.Max != nil {
 		t.Errorf("leases %+v, jobs %+v", change.Throttle, change.Max)
-	} else if c.PerWorker = nil; *c != (service.ThrottleChange{}) {
+	} else if c.PerWorker = nil; *c != (schema.ThrottleChange{}) {
 		t.Errorf("a field that the form does not name is changed: %+v", c)
 	}
 	change = service.QueueChange{}

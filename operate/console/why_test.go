@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -74,39 +75,41 @@ var waitCases = []struct {
 		return id
 	}},
 	{core.WaitLimit, "At most 1 job of the queue may run at once, and 1 is running.", func(f *fixture) string {
-		f.limits(service.LimitSpec{Queue: "q", Concurrency: 1})
+		f.limits(service.LimitSpec{Queue: "q", Throttle: schema.Throttle{Concurrency: 1}})
 		f.submits(service.Submission{Queue: "q"})
 		f.leases("q")
 		return f.submits(service.Submission{Queue: "q"})
 	}},
 	{core.WaitLimit, "At most 1 job of the key acme may run at once, and 1 is running.", func(f *fixture) string {
 		f.sharesBy(service.SharingNone)
-		f.limits(service.LimitSpec{Queue: "q", Scope: "key", Concurrency: 1})
+		f.limits(service.LimitSpec{Queue: "q", Scope: "key", Throttle: schema.Throttle{Concurrency: 1}})
 		f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 		f.leases("q")
 		return f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 	}},
 	{core.WaitLimit, "0.1 jobs of the key acme may start a second: the next may start in 10", func(f *fixture) string {
 		f.sharesBy(service.SharingNone)
-		f.limits(service.LimitSpec{Queue: "q", Scope: "key", RatePerS: 0.1})
+		f.limits(service.LimitSpec{Queue: "q", Scope: "key", Throttle: schema.Throttle{RatePerS: 0.1}})
 		f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 		f.leases("q")
 		return f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 	}},
 	{core.WaitLimit, "At most 1 job of the type Mail may run at once, and 1 is running.", func(f *fixture) string {
-		f.limits(service.LimitSpec{Queue: "q", Scope: "type", Concurrency: 1})
+		f.limits(service.LimitSpec{Queue: "q", Scope: "type", Throttle: schema.Throttle{Concurrency: 1}})
 		f.submits(service.Submission{Queue: "q", Type: "Mail"})
 		f.leases("q")
 		return f.submits(service.Submission{Queue: "q", Type: "Mail"})
 	}},
 	{core.WaitLimit, "1 job of the shared limit database may run at once, and 1 is running.", func(f *fixture) string {
-		f.limits(service.LimitSpec{Name: "database", Queues: []string{"q", "p"}, Concurrency: 1})
+		f.limits(service.LimitSpec{
+			Name: "database", Queues: []string{"q", "p"}, Throttle: schema.Throttle{Concurrency: 1},
+		})
 		f.submits(service.Submission{Queue: "p"})
 		f.leases("p")
 		return f.submits(service.Submission{Queue: "q"})
 	}},
 	{core.WaitLimit, "At most 5 jobs of the queue may run at once, and 4 are running.", func(f *fixture) string {
-		f.limits(service.LimitSpec{Queue: "q", Concurrency: 5})
+		f.limits(service.LimitSpec{Queue: "q", Throttle: schema.Throttle{Concurrency: 5}})
 		f.submits(service.Submission{Queue: "q", Cost: 4})
 		f.leases("q")
 		return f.submits(service.Submission{Queue: "q", Cost: 2})
@@ -205,7 +208,7 @@ func TestLimitOfKeysNeedsKeys(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.submits(service.Submission{Queue: "q", Tags: []string{"customer:acme"}})
-	limit := service.LimitSpec{Queue: "q", Scope: "key", Concurrency: 1}
+	limit := service.LimitSpec{Queue: "q", Scope: "key", Throttle: schema.Throttle{Concurrency: 1}}
 	_, err := f.service.PutLimit(t.Context(), f.caller, limit)
 	if err == nil || !strings.Contains(err.Error(), `key_tag "customer" to use the tag customer as key`) {
 		t.Errorf("a limit without effect: %v", err)
@@ -234,7 +237,7 @@ func TestQueuesAreListedByCondition(t *testing.T) {
 		f.submits(service.Submission{Queue: queue})
 		f.submits(service.Submission{Queue: queue})
 	}
-	f.limits(service.LimitSpec{Queue: "limited", Concurrency: 1})
+	f.limits(service.LimitSpec{Queue: "limited", Throttle: schema.Throttle{Concurrency: 1}})
 	for _, queue := range []string{"limited", "served", "idle", "idle"} {
 		f.leases(queue)
 	}
@@ -273,7 +276,7 @@ func TestQueuePageShowsLimitsOfKeys(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.sharesBy(service.SharingNone)
-	f.limits(service.LimitSpec{Queue: "q", Scope: "key", Concurrency: 1})
+	f.limits(service.LimitSpec{Queue: "q", Scope: "key", Throttle: schema.Throttle{Concurrency: 1}})
 	for range 3 {
 		f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 	}

@@ -16,14 +16,14 @@ func TestChangesOfAQueueAreMerged(t *testing.T) {
 		{`{"max":{"normal":100}}`, "map[high:0 low:0 normal:100]", "<nil>"},
 		{
 			`{"max":{"low":5},"throttle":{"concurrency":3}}`, "map[high:0 low:5 normal:100]",
-			"map[concurrency:3 per_worker:0 slot_for_s:0]",
+			"map[burst:0 concurrency:3 per_worker:0 rate_per_s:0 slot_for_s:0]",
 		},
 		{
 			`{"throttle":{"slot_for_s":1.5}}`, "map[high:0 low:5 normal:100]",
-			"map[concurrency:3 per_worker:0 slot_for_s:1.5]",
+			"map[burst:0 concurrency:3 per_worker:0 rate_per_s:0 slot_for_s:1.5]",
 		},
-		{`{"max":{"normal":0}}`, "map[high:0 low:5 normal:0]", "map[concurrency:3 per_worker:0 slot_for_s:1.5]"},
-		{`{"max":{},"throttle":{}}`, "map[high:0 low:5 normal:0]", "map[concurrency:3 per_worker:0 slot_for_s:1.5]"},
+		{`{"max":{"normal":0}}`, "map[high:0 low:5 normal:0]", "map[burst:0 concurrency:3 per_worker:0 rate_per_s:0 slot_for_s:1.5]"},
+		{`{"max":{},"throttle":{}}`, "map[high:0 low:5 normal:0]", "map[burst:0 concurrency:3 per_worker:0 rate_per_s:0 slot_for_s:1.5]"},
 		{`{"throttle":{"concurrency":0,"slot_for_s":0}}`, "map[high:0 low:5 normal:0]", "<nil>"},
 		{`{"throttle":{"rate_per_s":0}}`, "map[high:0 low:5 normal:0]", "<nil>"},
 		{`{"max":{"low":0}}`, "<nil>", "<nil>"},

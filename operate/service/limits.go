@@ -9,21 +9,18 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/core/schema"
 )
 
 // Limit limits the leases of a queue, of each type or key in a queue, or of several queues and types together.
 type Limit struct {
-	Queue       string   `json:"queue,omitempty" doc:"unless it is for several"`
-	Scope       string   `json:"scope" enum:"queue,type,key,shared" doc:"all jobs of the queue, the jobs of a type, or the jobs with a key; shared: one limit for several queues and types"`
-	Name        string   `json:"name,omitempty" doc:"the type or key; none: each one without its own limit; of a shared limit: its name"`
-	Queues      []string `json:"queues,omitempty" doc:"shared: all jobs of these queues"`
-	Types       []string `json:"types,omitempty" doc:"shared: and all jobs of these types, in any queue"`
-	Concurrency uint32   `json:"concurrency" doc:"concurrent leases, each with the cost of its job; 0: no limit"`
-	PerWorker   uint32   `json:"per_worker" doc:"concurrent leases of one worker; 0: no limit"`
-	SlotForS    float64  `json:"slot_for_s" doc:"a slot is free again after this time, even if the lease continues; 0: only at the end of the lease"`
-	RatePerS    float64  `json:"rate_per_s" doc:"leases a second; 0: no limit"`
-	Burst       uint32   `json:"burst" doc:"leases at once after a pause, with a rate"`
-	FromConfig  bool     `json:"from_config" doc:"it comes from the configuration, and can only be changed there"`
+	Queue  string   `json:"queue,omitempty" doc:"unless it is for several"`
+	Scope  string   `json:"scope" enum:"queue,type,key,shared" doc:"all jobs of the queue, the jobs of a type, or the jobs with a key; shared: one limit for several queues and types"`
+	Name   string   `json:"name,omitempty" doc:"the type or key; none: each one without its own limit; of a shared limit: its name"`
+	Queues []string `json:"queues,omitempty" doc:"shared: all jobs of these queues"`
+	Types  []string `json:"types,omitempty" doc:"shared: and all jobs of these types, in any queue"`
+	schema.Throttle
+	FromConfig bool `json:"from_config" doc:"it comes from the configuration, and can only be changed there"`
 
 	Uses []LimitUse `json:"uses,omitempty" doc:"for one queue: the use of the limit"`
 }
@@ -46,16 +43,12 @@ type Slot struct {
 
 // LimitSpec is a limit in the form for clients.
 type LimitSpec struct {
-	Queue       string   `json:"queue,omitempty" maxLength:"512" doc:"the queue; or name with queues and types"`
-	Scope       string   `json:"scope,omitempty" enum:"queue,type,key,shared" doc:"default: queue, or shared with queues or types"`
-	Name        string   `json:"name,omitempty" doc:"the type or key; none: each one without its own limit; with queues or types: the name of the limit"`
-	Queues      []string `json:"queues,omitempty" doc:"one limit for all jobs of these queues"`
-	Types       []string `json:"types,omitempty" doc:"and for all jobs of these types, in any queue"`
-	Concurrency uint32   `json:"concurrency,omitempty" maximum:"4294967295"`
-	PerWorker   uint32   `json:"per_worker,omitempty" maximum:"4294967295"`
-	SlotForS    float64  `json:"slot_for_s,omitempty" minimum:"0"`
-	RatePerS    float64  `json:"rate_per_s,omitempty" minimum:"0"`
-	Burst       uint32   `json:"burst,omitempty" maximum:"4294967295"`
+	Queue  string   `json:"queue,omitempty" maxLength:"512" doc:"the queue; or name with queues and types"`
+	Scope  string   `json:"scope,omitempty" enum:"queue,type,key,shared" doc:"default: queue, or shared with queues or types"`
+	Name   string   `json:"name,omitempty" doc:"the type or key; none: each one without its own limit; with queues or types: the name of the limit"`
+	Queues []string `json:"queues,omitempty" doc:"one limit for all jobs of these queues"`
+	Types  []string `json:"types,omitempty" doc:"and for all jobs of these types, in any queue"`
+	schema.Throttle
 }
 
 var limitScopes = [...]string{core.ScopeQueue: "queue", core.ScopeType: "type", core.ScopeKey: "key"}
@@ -100,8 +93,7 @@ func sharingOf(s *core.Sharing) *Sharing {
 
 func limitOf(l *core.LimitInfo) Limit {
 	v := Limit{
-		Scope: limitScopes[l.Scope], Concurrency: l.Leased, PerWorker: l.LeasedPerWorker, SlotForS: l.SlotFor.Seconds(),
-		RatePerS: l.Rate, Burst: l.Burst, FromConfig: l.FromConfig,
+		Scope: limitScopes[l.Scope], Throttle: schema.ThrottleOf(&l.Throttle), FromConfig: l.FromConfig,
 	}
 	if l.IsShared() {
 		v.Scope, v.Name, v.Queues, v.Types = sharedScope, text(l.Name), texts(l.Queues), texts(l.Types)
@@ -243,9 +235,10 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 
 // core checks the form of a limit and converts it for the core, which checks the rest.
 func (spec *LimitSpec) core() (l core.Limit, err error) {
-	l.Throttle = core.Throttle{
-		Leased: spec.Concurrency, LeasedPerWorker: spec.PerWorker, Rate: spec.RatePerS, Burst: spec.Burst,
+	if err := asInvalid(schema.CheckThrottle("body", &spec.Throttle)); err != nil {
+		return l, err
 	}
+	l.Throttle = spec.Throttle.Core()
 	if spec.Scope == sharedScope || len(spec.Queues)+len(spec.Types) > 0 {
 		l.Name, l.Selector = spec.Name, core.Selector{Queues: spec.Queues, Types: spec.Types}
 		switch {
@@ -268,8 +261,7 @@ func (spec *LimitSpec) core() (l core.Limit, err error) {
 		return l, err
 	}
 	l.Selector = core.InQueue(spec.Queue, scope, spec.Name)
-	l.SlotFor, err = span("body.slot_for_s", spec.SlotForS)
-	return l, err
+	return l, nil
 }
 
 // keyRefusal refuses a limit of keys for a queue whose jobs have no key, where it would have no effect. It offers a

@@ -137,8 +137,13 @@ func parsePolicy(
 	if err == nil {
 		err = schema.CheckPolicy("body.policy", scope, name, &set)
 	}
+	return set, remove, asInvalid(err)
+}
+
+// asInvalid makes an error of package schema one for clients.
+func asInvalid(err error) error {
 	if field, detail, ok := schema.FieldOf(err); ok {
-		return set, remove, invalid(field, "%s", detail)
+		return invalid(field, "%s", detail)
 	}
-	return set, remove, err
+	return err
 }

@@ -11,33 +11,33 @@ import (
 
 // Queue is a queue with its counters.
 type Queue struct {
-	Name      string         `json:"name"`
-	NameBytes []byte         `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
-	Paused    bool           `json:"paused"`
-	PausedBy  string         `json:"paused_by,omitempty" doc:"who paused it, if the audit log still knows; only where one queue is shown"`
-	PausedAt  *time.Time     `json:"paused_at,omitempty" doc:"likewise"`
-	Ready     int            `json:"ready"`
-	High      int            `json:"high" doc:"of the ready jobs: priority above 0"`
-	Normal    int            `json:"normal"`
-	Low       int            `json:"low" doc:"of the ready jobs: priority below 0"`
-	Scheduled int            `json:"scheduled"`
-	Leased    int            `json:"leased"`
-	Retrying  int            `json:"retrying"`
-	Blocked   int            `json:"blocked"`
-	Done      int            `json:"done" doc:"finished jobs, kept for their outcome"`
-	Dead      int            `json:"dead"`
-	Workers   int            `json:"workers" doc:"registered, waiting, running, or asked within a minute"`
-	LatencyS  float64        `json:"latency_s" doc:"time that the next job has been ready"`
-	OldestS   float64        `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
-	InRate    float64        `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
-	OutRate   float64        `json:"out_rate" doc:"jobs done or failed per second, likewise"`
-	Max       *QueueMax      `json:"max,omitempty"`
-	Throttle  *Throttle      `json:"throttle,omitempty"`
-	Sharing   *Sharing       `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
-	Policy    *schema.Policy `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
-	Redrive   *Redrive       `json:"redrive,omitempty" doc:"set over SQS; only where one queue is shown"`
-	Wait      *Wait          `json:"wait,omitempty" doc:"why its next job waits; only where one queue is shown"`
-	Totals    QueueTotals    `json:"totals" doc:"since the broker started"`
+	Name      string           `json:"name"`
+	NameBytes []byte           `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
+	Paused    bool             `json:"paused"`
+	PausedBy  string           `json:"paused_by,omitempty" doc:"who paused it, if the audit log still knows; only where one queue is shown"`
+	PausedAt  *time.Time       `json:"paused_at,omitempty" doc:"likewise"`
+	Ready     int              `json:"ready"`
+	High      int              `json:"high" doc:"of the ready jobs: priority above 0"`
+	Normal    int              `json:"normal"`
+	Low       int              `json:"low" doc:"of the ready jobs: priority below 0"`
+	Scheduled int              `json:"scheduled"`
+	Leased    int              `json:"leased"`
+	Retrying  int              `json:"retrying"`
+	Blocked   int              `json:"blocked"`
+	Done      int              `json:"done" doc:"finished jobs, kept for their outcome"`
+	Dead      int              `json:"dead"`
+	Workers   int              `json:"workers" doc:"registered, waiting, running, or asked within a minute"`
+	LatencyS  float64          `json:"latency_s" doc:"time that the next job has been ready"`
+	OldestS   float64          `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
+	InRate    float64          `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
+	OutRate   float64          `json:"out_rate" doc:"jobs done or failed per second, likewise"`
+	Max       *QueueMax        `json:"max,omitempty"`
+	Throttle  *schema.Throttle `json:"throttle,omitempty"`
+	Sharing   *Sharing         `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
+	Policy    *schema.Policy   `json:"policy,omitempty" doc:"defaults for its jobs; only where one queue is shown"`
+	Redrive   *Redrive         `json:"redrive,omitempty" doc:"set over SQS; only where one queue is shown"`
+	Wait      *Wait            `json:"wait,omitempty" doc:"why its next job waits; only where one queue is shown"`
+	Totals    QueueTotals      `json:"totals" doc:"since the broker started"`
 }
 
 // QueueMax limits the unfinished jobs of a queue: at the limit, submissions of a priority class are refused; 0: no
@@ -46,15 +46,6 @@ type QueueMax struct {
 	High   uint32 `json:"high" maximum:"4294967295"`
 	Normal uint32 `json:"normal" maximum:"4294967295"`
 	Low    uint32 `json:"low" maximum:"4294967295"`
-}
-
-// Throttle limits the leases of a queue; 0: no limit.
-type Throttle struct {
-	Concurrency uint32  `json:"concurrency" doc:"concurrent leases"`
-	PerWorker   uint32  `json:"per_worker" doc:"concurrent leases of one worker"`
-	SlotForS    float64 `json:"slot_for_s" doc:"a slot is free again after this time, even if the lease continues"`
-	RatePerS    float64 `json:"rate_per_s,omitempty" doc:"leases a second"`
-	Burst       uint32  `json:"burst,omitempty" doc:"leases at once after a pause, with a rate"`
 }
 
 // Redrive is the rule that moves jobs which were leased often and are not done to another queue, in place of a further
@@ -85,8 +76,8 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	if q.Max != (core.QueueMax{}) {
 		v.Max = &QueueMax{q.Max.High, q.Max.Normal, q.Max.Low}
 	}
-	if t := q.Throttle; t != (core.Throttle{}) {
-		v.Throttle = &Throttle{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds(), t.Rate, t.Burst}
+	if q.Throttle != (core.Throttle{}) {
+		v.Throttle = new(schema.ThrottleOf(&q.Throttle))
 	}
 	if q.Sharing != nil {
 		v.Sharing = sharingOf(q.Sharing)

@@ -6,6 +6,7 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/core/schema"
 )
 
 // QueueChange changes settings of a queue. Nil members do not change.
@@ -13,8 +14,8 @@ type QueueChange struct {
 	Paused *bool           `json:"paused,omitempty" doc:"no worker of any protocol gets a job"`
 	Max    *QueueMaxChange `json:"max,omitempty" doc:"refuse submissions above this number of unfinished jobs, by priority class"`
 
-	Throttle *ThrottleChange `json:"throttle,omitempty" doc:"limits of the queue's leases; all zero: no limit"`
-	Sharing  *Sharing        `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: keys are not used"`
+	Throttle *schema.ThrottleChange `json:"throttle,omitempty" doc:"limits of the queue's leases; all zero: no limit"`
+	Sharing  *Sharing               `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: keys are not used"`
 
 	Policy json.RawMessage `json:"policy,omitempty" doc:"members of the policy to change; null removes a member; the queue need not exist"`
 }
@@ -24,15 +25,6 @@ type QueueMaxChange struct {
 	High   *uint32 `json:"high,omitempty" maximum:"4294967295" doc:"0: no limit; absent: unchanged"`
 	Normal *uint32 `json:"normal,omitempty" maximum:"4294967295" doc:"0: no limit; absent: unchanged"`
 	Low    *uint32 `json:"low,omitempty" maximum:"4294967295" doc:"0: no limit; absent: unchanged"`
-}
-
-// ThrottleChange changes a Throttle. Nil members do not change.
-type ThrottleChange struct {
-	Concurrency *uint32  `json:"concurrency,omitempty" maximum:"4294967295" doc:"concurrent leases; 0: no limit; absent: unchanged"`
-	PerWorker   *uint32  `json:"per_worker,omitempty" maximum:"4294967295" doc:"concurrent leases of one worker; 0: no limit; absent: unchanged"`
-	SlotForS    *float64 `json:"slot_for_s,omitempty" doc:"a slot is free again after this time, even if the lease continues"`
-	RatePerS    *float64 `json:"rate_per_s,omitempty" doc:"leases a second; 0: no limit; absent: unchanged"`
-	Burst       *uint32  `json:"burst,omitempty" maximum:"4294967295" doc:"leases at once after a pause, with a rate"`
 }
 
 // ChangeQueue changes the settings of a queue.
@@ -111,13 +103,18 @@ func (s *Service) sharing(c *session, name string) *core.Sharing {
 }
 
 // throttleQueue changes the limit of a whole queue.
-func (s *Service) throttleQueue(ctx context.Context, c *session, name string, change *ThrottleChange) error {
-	if change.SlotForS != nil {
-		if _, err := span("body.throttle.slot_for_s", *change.SlotForS); err != nil {
-			return err
-		}
+func (s *Service) throttleQueue(ctx context.Context, c *session, name string, change *schema.ThrottleChange) error {
+	if err := asInvalid(schema.CheckThrottle("body.throttle", change)); err != nil {
+		return err
 	}
-	err := s.mergeQueue(ctx, c, AuditEntry{Action: "limit.set", Target: name}, change.op)
+	// a throttle without limits is removed
+	err := s.mergeQueue(ctx, c, AuditEntry{Action: "limit.set", Target: name}, func(q *core.QueueInfo) core.Op {
+		whole := core.Limit{Selector: core.InQueue(q.Name, core.ScopeQueue, ""), Throttle: change.Over(q.Throttle)}
+		if whole.Throttle == (core.Throttle{}) {
+			return &core.RemoveLimit{ID: whole.ID()}
+		}
+		return &core.PutLimit{Limit: whole}
+	})
 	switch {
 	case IsCode(err, CodeLimitNotFound): // there was no limit to remove
 		return nil
@@ -152,22 +149,6 @@ func (m *QueueMaxChange) op(q *core.QueueInfo) core.Op {
 	set(&most.Normal, m.Normal)
 	set(&most.Low, m.Low)
 	return &core.SetQueueMax{Queue: q.Name, Max: most}
-}
-
-// op merges the change with the throttle of a queue. It removes a throttle without limits.
-func (t *ThrottleChange) op(q *core.QueueInfo) core.Op {
-	throttle := q.Throttle
-	set(&throttle.Leased, t.Concurrency)
-	set(&throttle.LeasedPerWorker, t.PerWorker)
-	set(&throttle.Rate, t.RatePerS)
-	set(&throttle.Burst, t.Burst)
-	if t.SlotForS != nil {
-		throttle.SlotFor, _ = span("", *t.SlotForS) // checked by throttleQueue
-	}
-	if throttle == (core.Throttle{}) {
-		return &core.RemoveLimit{ID: core.LimitID{Queue: q.Name}}
-	}
-	return &core.PutLimit{Limit: core.Limit{Selector: core.InQueue(q.Name, core.ScopeQueue, ""), Throttle: throttle}}
 }
 
 // set changes a value if a new value is given.

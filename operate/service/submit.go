@@ -300,7 +300,7 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	if job.DeadFor == 0 {
 		job.DeadFor = core.DeadFor
 	}
-	known := true
+	var known bool
 	if sub.Backoff != "" {
 		if job.Backoff, known = schema.JobBackoffs[sub.Backoff]; !known {
 			return invalid(at+"backoff", "backoff must be faktory or none")

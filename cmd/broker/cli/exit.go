@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"broker/core/schema"
 )
 
 // The exit codes of all commands. Documented in docs/cli.md; scripts depend on them.
@@ -92,6 +94,9 @@ func FlagError(_ *cobra.Command, err error) error {
 	case "bool":
 		expected = "true or false"
 	default:
+		if _, detail, is := schema.FieldOf(err); is {
+			return fmt.Errorf("--%s: %s", wrong.GetFlag().Name, detail)
+		}
 		return err
 	}
 	return fmt.Errorf("--%s %q: expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected)

@@ -37,7 +37,7 @@ func TestFlagErrorsNameTheExpectedValue(t *testing.T) {
 	}{
 		{jobsCommand(), "--limit=x", `--limit "x": expected a number`},
 		{pushCommand(), "--in=5", `--in "5": expected a span of time such as 90s, 5m or 1h30m`},
-		{setLimitCommand(), "--burst=-1", `--burst "-1": expected a number that is not negative`},
+		{setLimitCommand(), "--burst=-1", "--burst: burst must be a whole number, 0 to 4294967295"},
 		{drainCommand(), "--off=perhaps", `--off "perhaps": expected true or false`},
 		{jobsCommand(), "--output=xml", `invalid argument "xml" for "-o, --output" flag: expected table or json`},
 		{jobsCommand(), "--nosuch", "unknown flag: --nosuch"},

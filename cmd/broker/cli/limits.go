@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"broker/core/schema"
 	"broker/operate/service"
 )
 
@@ -33,28 +34,6 @@ func appliesTo(l *service.Limit) string {
 		return "each " + l.Scope
 	}
 	return l.Scope + " " + oneLine(l.Name, 40)
-}
-
-// boundsOf lists the values of a limit.
-func boundsOf(l *service.Limit) string {
-	var parts []string
-	if l.Concurrency > 0 {
-		parts = append(parts, fmt.Sprintf("%d at once", l.Concurrency))
-	}
-	if l.PerWorker > 0 {
-		parts = append(parts, fmt.Sprintf("%d per worker", l.PerWorker))
-	}
-	if l.SlotForS > 0 {
-		parts = append(parts, "slots for "+span(seconds(l.SlotForS)))
-	}
-	if l.RatePerS > 0 {
-		text := strconv.FormatFloat(l.RatePerS, 'g', 4, 64) + "/s"
-		if l.Burst > 0 {
-			text += fmt.Sprintf(", burst %d", l.Burst)
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
 }
 
 func limitsCommand() *cobra.Command {
@@ -93,7 +72,8 @@ func limitTable(limits []service.Limit) *table {
 	t := &table{header: []string{"QUEUE", "FOR", "LIMIT", "FROM"}}
 	for i := range limits {
 		l := &limits[i]
-		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), appliesTo(l), boundsOf(l), mark(l.FromConfig, "settings file"))
+		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), appliesTo(l), l.Throttle.String(),
+			mark(l.FromConfig, "settings file"))
 	}
 	return t
 }
@@ -135,37 +115,30 @@ func setLimitCommand() *cobra.Command {
 	}
 	conn, flags := addConnection(cmd), cmd.Flags()
 	scope, name := addScope(flags)
-	concurrency := flags.Uint32("concurrency", 0, "leases at the same time")
-	perWorker := flags.Uint32("per-worker", 0, "leases at the same time for one worker")
-	slotFor := flags.Duration("slot-for", 0, "a slot becomes free after this time even if the job still runs")
-	rate := flags.Float64("rate", 0, "leases per second")
-	burst := flags.Uint32("burst", 0, "with --rate: leases at once after a pause")
+	given := addRows(flags, schema.ThrottleRows)
 	queues := flags.StringSlice("queues", nil, "`QUEUES` that share the limit, separated by commas")
 	types := flags.StringSlice("types", nil, "`TYPES` that share the limit, in any queue")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *concurrency == 0 && *perWorker == 0 && *rate == 0 {
+		if len(given) == 0 {
 			return UsageError(
 				errors.New("expected --concurrency, --per-worker or --rate; broker limits rm removes a limit"),
 			)
 		}
-		c, err := conn.open()
+		change, err := members(schema.ThrottleRows, given)
 		if err != nil {
 			return err
 		}
-		change := map[string]any{
-			"queue": args[0], "scope": *scope, "name": *name, "concurrency": *concurrency, "per_worker": *perWorker,
-			"slot_for_s": slotFor.Seconds(), "rate_per_s": *rate, "burst": *burst,
-		}
 		if len(*queues)+len(*types) > 0 {
-			change = map[string]any{
-				"name": args[0], "queues": *queues, "types": *types, "concurrency": *concurrency, "rate_per_s": *rate,
-				"burst": *burst,
+			change["name"], change["queues"], change["types"] = args[0], *queues, *types
+			if *scope != "queue" || *name != "" {
+				return UsageError(errors.New("a limit with --queues or --types takes no --scope and no --name"))
 			}
-			if *scope != "queue" || *name != "" || *perWorker != 0 || *slotFor != 0 {
-				return UsageError(
-					errors.New("a limit with --queues or --types takes --concurrency, --rate and --burst only"),
-				)
-			}
+		} else {
+			change["queue"], change["scope"], change["name"] = args[0], *scope, *name
+		}
+		c, err := conn.open()
+		if err != nil {
+			return err
 		}
 		if _, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil); err != nil {
 			return err

@@ -32,7 +32,8 @@ func (v flagValue) Type() string {
 // Set implements pflag.Value.
 func (v flagValue) Set(text string) error {
 	v.given[v.row.Name] = text
-	return nil
+	_, err := v.row.Value(text)
+	return err
 }
 
 // addRows adds a flag for each setting.

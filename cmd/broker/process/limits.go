@@ -2,41 +2,57 @@ package process
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"broker/config"
 	"broker/core"
+	"broker/core/schema"
 )
 
-// limitsOf are the limits in the settings.
-func limitsOf(c *config.Config) map[core.LimitID]core.Limit {
-	all := make(map[core.LimitID]core.Limit)
-	add := func(queue string, scope core.LimitScope, of string, t config.Throttle) {
+// OldNames says which settings of the limits have their earlier names.
+func (s *Settings) OldNames() []string { return s.oldNames }
+
+// limitsOf are the limits in the settings. old says which settings have their earlier names.
+func limitsOf(c *config.Config) (all map[core.LimitID]core.Limit, old []string, problems []config.Problem) {
+	all = make(map[core.LimitID]core.Limit)
+	add := func(at string, selects core.Selector, members []byte) {
+		l := core.Limit{Selector: selects, FromConfig: true}
+		t, earlier, err := schema.ParseThrottle(at, members)
+		old = append(old, earlier...)
+		l.Throttle = t.Core()
+		one := selects.Scope != core.ScopeQueue && selects.Of != "" // without a limit, if it limits nothing
+		field, text, wrong := schema.FieldOf(err)
+		if !wrong {
+			field = at
+			switch err := l.Check(); {
+			case !one && t.Concurrency == 0 && t.PerWorker == 0 && t.RatePerS == 0:
+				text = "limits nothing: concurrency, per_worker or rate_per_s is missing"
+			case err != nil:
+				text = strings.TrimPrefix(err.Error(), core.ErrInvalid.Error()+": ")
+			default:
+				all[l.ID()] = l
+				return
+			}
+		}
+		problems = append(problems, config.Problem{Setting: field, Text: text})
+	}
+	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
+		add("throttles."+queue, core.InQueue(queue, core.ScopeQueue, ""), c.Throttles[queue])
+	}
+	for i, l := range c.QueueLimits {
+		scope, of := core.ScopeKey, l.Key
+		if l.Type != "" {
+			scope, of = core.ScopeType, l.Type
+		}
 		if of == config.Each {
 			of = ""
 		}
-		l := core.Limit{
-			Selector: core.InQueue(queue, scope, of), FromConfig: true,
-			Throttle: core.Throttle{
-				Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout, Rate: t.Rate,
-				Burst: uint32(t.Burst),
-			},
-		}
-		all[l.ID()] = l
+		add(fmt.Sprintf("queue_limit[%d]", i), core.InQueue(l.Queue, scope, of), l.Members)
 	}
-	for queue, t := range c.Throttles {
-		add(queue, core.ScopeQueue, "", t)
-	}
-	for _, l := range c.QueueLimits {
-		if l.Type != "" {
-			add(l.Queue, core.ScopeType, l.Type, l.Throttle)
-		} else {
-			add(l.Queue, core.ScopeKey, l.Key, l.Throttle)
-		}
-	}
-	return all
+	return all, old, problems
 }
 
 // sharingsOf are the sharings in the settings, by queue.
@@ -68,6 +84,9 @@ func (t *term) applyLimits(old, fresh *Settings) {
 			return
 		}
 		t.log.Info().Str("queue", queue).Msg(done)
+	}
+	for _, text := range fresh.oldNames {
+		t.log.Warn().Str("setting", text).Msg("a setting has its old name")
 	}
 	reconcile(old.limits, fresh.limits, core.LimitID.Compare, func(id core.LimitID, l core.Limit, wanted bool) {
 		if wanted {

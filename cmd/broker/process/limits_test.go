@@ -3,6 +3,10 @@ package process
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,10 +51,10 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 			Selector: core.InQueue("other", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 9},
 		}})
 	first := settingsOf(t, &config.Config{
-		Throttles: map[string]config.Throttle{"q": {Concurrency: 2, Rate: 0.5, Burst: 3}},
+		Throttles: map[string][]byte{"q": []byte(`{"concurrency":2,"rate_per_s":0.5,"burst":3}`)},
 		QueueLimits: []config.QueueLimit{
-			{Queue: "q", Type: config.Each, Throttle: config.Throttle{Concurrency: 1}},
-			{Queue: "q", Key: "acme", Throttle: config.Throttle{Concurrency: 5}},
+			{Queue: "q", Type: config.Each, Members: []byte(`{"concurrency":1}`)},
+			{Queue: "q", Key: "acme", Members: []byte(`{"concurrency":5}`)},
 		},
 		Sharings: []config.Sharing{{Queue: "q", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 2}}},
 	})
@@ -62,9 +66,56 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 	if log.Len() != 0 {
 		t.Errorf("nothing has changed, log: %s", log.String())
 	}
-	second := settingsOf(t, &config.Config{Throttles: map[string]config.Throttle{"q": {Concurrency: 3}}})
+	second := settingsOf(t, &config.Config{Throttles: map[string][]byte{"q": []byte(`{"concurrency":3}`)}})
 	p.applyLimits(first, second)
 	want("other/0/ 9 0 0 false", "q/0/ 3 0 0 true")
 	p.applyLimits(second, &Settings{})
 	want("other/0/ 9 0 0 false")
+}
+
+func TestLimitsOfTheFileAreChecked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[throttles]\nq = {slot_for_s = 60}":            "throttles.q: limits nothing",
+		"[throttles]\nq = {colour = 60}":                "throttles.q.colour: a limit has no setting colour",
+		"[throttles]\nq = {rate_per_s = -1}":            "throttles.q.rate_per_s: rate_per_s must be a number a second",
+		"[throttles]\nq = {rate = \"x\"}":               "throttles.q.rate: rate_per_s must be a number a second",
+		"[throttles]\nq = {rate_per_s = 0.000001}":      "throttles.q: a rate is between one a day and a million",
+		"[throttles]\nq = {rate = 1, rate_per_s = 1}":   "throttles.q.rate_per_s: rate_per_s is there twice",
+		"[throttles]\nq = {concurrency = 1, burst = 2}": "a burst needs a rate",
+		"[throttles]\n\nq = {concurrency = -1}":         "line 3",
+		"[[queue_limit]]\nqueue = \"q\"\ntype = \"*\"":  "queue_limit[0]: limits nothing",
+	} {
+		file := filepath.Join(t.TempDir(), "broker.toml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadSettings(config.Sources{File: file}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestOldNamesOfLimitsWork sets every setting that had another name, under both.
+func TestOldNamesOfLimitsWork(t *testing.T) {
+	t.Parallel()
+	earlier := config.Config{
+		Throttles:   map[string][]byte{"q": []byte(`{"worker":2,"timeout":1.5,"rate":3}`)},
+		QueueLimits: []config.QueueLimit{{Queue: "q", Type: "*", Members: []byte(`{"worker":1}`)}},
+	}
+	now := config.Config{
+		Throttles:   map[string][]byte{"q": []byte(`{"per_worker":2,"slot_for_s":1.5,"rate_per_s":3}`)},
+		QueueLimits: []config.QueueLimit{{Queue: "q", Type: "*", Members: []byte(`{"per_worker":1}`)}},
+	}
+	was, is := settingsOf(t, &earlier), settingsOf(t, &now)
+	if len(is.limits) != 2 || !reflect.DeepEqual(was.limits, is.limits) {
+		t.Errorf("%v is not %v", was.limits, is.limits)
+	}
+	want := []string{
+		"throttles.q.rate is an old name of rate_per_s", "throttles.q.timeout is an old name of slot_for_s",
+		"throttles.q.worker is an old name of per_worker", "queue_limit[0].worker is an old name of per_worker",
+	}
+	if old := was.OldNames(); !slices.Equal(old, want) || len(is.OldNames()) != 0 {
+		t.Errorf("old names: %q, want %q; of the new ones %q", old, want, is.OldNames())
+	}
 }

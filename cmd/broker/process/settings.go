@@ -21,6 +21,7 @@ type Settings struct {
 	principals []access.Entry
 	policies   map[policyName]core.JobPolicy
 	limits     map[core.LimitID]core.Limit
+	oldNames   []string                // see OldNames
 	sharings   map[string]core.Sharing // by queue
 }
 
@@ -54,10 +55,11 @@ func (s *Settings) read(c *config.Config) []config.Problem {
 			problems = append(problems, config.Problem{Setting: fmt.Sprintf("cron[%d].job", i), Text: err.Error()})
 		}
 	}
-	var wrong []config.Problem
-	s.policies, wrong = policiesOf(c)
-	s.limits, s.sharings = limitsOf(c), sharingsOf(c)
-	return append(problems, wrong...)
+	var wrongPolicies, wrongLimits []config.Problem
+	s.policies, wrongPolicies = policiesOf(c)
+	s.limits, s.oldNames, wrongLimits = limitsOf(c)
+	s.sharings = sharingsOf(c)
+	return slices.Concat(problems, wrongPolicies, wrongLimits)
 }
 
 // readPrincipal reads one principal.
@@ -92,6 +94,7 @@ func takeTables(to, from *Settings) {
 	to.Throttles, to.QueueLimits, to.Sharings = from.Throttles, from.QueueLimits, from.Sharings
 	to.QueuePolicies, to.TypePolicies = from.QueuePolicies, from.TypePolicies
 	to.policies, to.limits, to.sharings = from.policies, from.limits, from.sharings
+	to.oldNames = from.oldNames
 }
 
 // reconcile calls set for each key whose value is not the same before and after, in the order of the keys. wanted is
