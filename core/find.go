@@ -175,7 +175,8 @@ const (
 )
 
 // DiedSpan returns the span of the clock hours in FailureCount.Died for a range of deaths: all of a range with both
-// ends, otherwise up to now, or the last DiedHours. It is cut at the front to MaxDiedHours.
+// ends, otherwise up to now, or the last DiedHours. It is cut at the front to MaxDiedHours, and empty if the range ends
+// before it begins.
 func DiedSpan(r Range, now Instant) Range {
 	const hour = Instant(time.Hour / time.Microsecond)
 	span := Range{To: r.To}
@@ -186,7 +187,7 @@ func DiedSpan(r Range, now Instant) Range {
 	case r == (Range{}):
 		span.From = span.To - DiedHours*hour
 	default:
-		span.From = max(r.From, span.To-MaxDiedHours*hour)
+		span.From = min(max(r.From, span.To-MaxDiedHours*hour), span.To)
 	}
 	return span
 }

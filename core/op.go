@@ -519,11 +519,11 @@ func (*Unregister) TagOf() uint64        { return 0 }
 // operations in Replies, in order; or Failed with the error of the first refused operation; Index is its position in
 // the list.
 //
-// It may hold Submit (but not Again), Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail, Report, Annotate, Release,
-// LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and Annotates may name
-// the same job; an operation of another kind must be the last one in the list that names a job, even as a dependency or
-// parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job that the
-// list cancels before it.
+// It may hold Submit (but not Again), Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail, Report,
+// Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and
+// Annotates may name the same job; an operation of another kind must be the last one in the list that names a job, even
+// as a dependency or parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key
+// of a job that the list cancels before it.
 type Atomic struct {
 	changing
 	Tag uint64
@@ -585,9 +585,9 @@ type LeaseJob struct {
 	LeaseFor time.Duration // ByConn, zero: the job's own
 	Dead     bool
 
-	// Resumes continues a lease that the client's connection had from an earlier leader, until ResumesUntil (zero: until
-	// the connection closes). Worker, LeaseFor and Dead are not used. It fails with ErrNotLeased if the job has been
-	// leased or changed since.
+	// Resumes continues a lease that the client's connection had from an earlier leader, until ResumesUntil (zero:
+	// until the connection closes). Worker, LeaseFor and Dead are not used. It fails with ErrNotLeased if the job has
+	// been leased or changed since.
 	Resumes      *Grant
 	ResumesUntil Instant
 }

@@ -23,7 +23,9 @@ func plain(b core.Broker) frontends.Frontend {
 var dialect = frontendtest.Dialect{
 	New: func(b core.Broker) frontends.Frontend {
 		suite := func(_, typ string) (string, string) { return "suite", typ }
-		return New(access.Unrestricted(b, core.Beanstalk), Options{Options: frontends.Options{MaxBodyBytes: 1 << 20, Route: suite}})
+		return New(access.Unrestricted(b, core.Beanstalk), Options{
+			Options: frontends.Options{MaxBodyBytes: 1 << 20, Route: suite},
+		})
 	},
 	LeaseFor: 2 * time.Second,
 	SubmitRequest: func(_ int, _, body string) []byte {

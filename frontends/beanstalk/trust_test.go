@@ -65,8 +65,9 @@ func TestReserveOfManyShortLeasesAsksForOne(t *testing.T) {
 func TestDeletesOfUnleasedJobsAreAudited(t *testing.T) {
 	t.Parallel()
 	var noted []string
-	s, _ := setupCounting(t, Options{Options: frontends.Options{Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) }}},
-		unrestricted)
+	s, _ := setupCounting(t, Options{Options: frontends.Options{
+		Audit: func(c access.Change) { noted = append(noted, c.Action+" "+c.Target) },
+	}}, unrestricted)
 	c := s.Dial("worker")
 	c.Send("put 0 0 60 1\r\nx\r\nput 1 0 60 1\r\ny\r\nreserve\r\ndelete 1\r\ndelete 2\r\n")
 	c.Want("INSERTED 1\r\nINSERTED 2\r\nRESERVED 1 1\r\nx\r\nDELETED\r\nDELETED\r\n")

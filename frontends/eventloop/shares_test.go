@@ -66,6 +66,7 @@ func TestClientsWithoutRightsMakeRoomForNewcomers(t *testing.T) {
 func TestOnePrincipalLeavesConnectionsToOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, guests(patience), conns(4))
+	open := 0
 	for _, share := range []struct {
 		name  string
 		conns int
@@ -79,7 +80,8 @@ func TestOnePrincipalLeavesConnectionsToOthers(t *testing.T) {
 			t.Errorf("one more connection of %s receives %q", share.name, got)
 		}
 		_ = above.Close()
-		eventually(t, "it is gone", func() bool { return f.count(func(c *conn) bool { return !c.admitted }) == 0 })
+		open += share.conns
+		eventually(t, "its place is free", func() bool { return f.pools.sockets.Open() == open })
 	}
 	last := f.dial(t)
 	last.enter("")

@@ -363,7 +363,7 @@ func TestUniqueKeyIgnoresWhiteSpace(t *testing.T) {
 
 func TestNamesAreRoutedAtSubmission(t *testing.T) {
 	t.Parallel()
-	f := &Frontend{opts: Options{Options: frontends.Options{Namespace: "f.", Route: func(queue, jobtype string) (string, string) {
+	route := func(queue, jobtype string) (string, string) {
 		switch jobtype {
 		case "Resize":
 			return "resize-image", "resize-image"
@@ -371,7 +371,8 @@ func TestNamesAreRoutedAtSubmission(t *testing.T) {
 			return queue, "SendMail"
 		}
 		return queue, jobtype
-	}}}}
+	}
+	f := &Frontend{opts: Options{Options: frontends.Options{Namespace: "f.", Route: route}}}
 	for _, c := range []struct{ jobtype, queue, typ string }{
 		{"Resize", "resize-image", "resize-image"}, {"Mail", "f.q", "SendMail"}, {"Other", "f.q", "Other"},
 	} {

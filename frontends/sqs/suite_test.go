@@ -96,7 +96,8 @@ type sharedHTTP struct {
 func suiteFront(t *testing.T, b core.Broker, leader frontends.Leader) frontends.Frontend {
 	t.Helper()
 	f := New(access.NewGuard(b, &access.Control{}, 0, ""), Options{
-		Options: frontends.Options{Leader: leader}, Account: "000000000000", Region: "us-east-1", URL: "http://localhost",
+		Options: frontends.Options{Leader: leader},
+		Account: "000000000000", Region: "us-east-1", URL: "http://localhost",
 	})
 	if err := f.Start(); err != nil {
 		t.Fatal(err)

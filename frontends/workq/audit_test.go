@@ -13,7 +13,9 @@ func TestDeletedJobsAreReportedForTheAuditLog(t *testing.T) {
 	t.Parallel()
 	var seen []access.Change
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.Unrestricted(b, core.Workq), Options{Options: frontends.Options{Audit: func(c access.Change) { seen = append(seen, c) }}})
+		return New(access.Unrestricted(b, core.Workq), Options{
+			Options: frontends.Options{Audit: func(c access.Change) { seen = append(seen, c) }},
+		})
 	})
 	c := s.Dial("operator")
 	const id = "6ba7b810-9dad-41d1-80b4-00c04fd430c4"

@@ -158,7 +158,9 @@ func TestRoutesRewriteAtSubmission(t *testing.T) {
 		return queue, typ
 	}
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return New(access.Unrestricted(b, core.Workq), Options{Options: frontends.Options{Namespace: "w.", Route: route}})
+		return New(access.Unrestricted(b, core.Workq), Options{
+			Options: frontends.Options{Namespace: "w.", Route: route},
+		})
 	})
 	c := s.Dial("client")
 	for n, want := range []struct{ said, queue, typ string }{

@@ -143,8 +143,8 @@ func (t *term) buildFrontends() frontendSet {
 	return set
 }
 
-// NewFrontend makes the front-end of a protocol on a broker that is no Process, with the default settings. Everybody may
-// do everything.
+// NewFrontend makes the front-end of a protocol on a broker that is no Process, with the default settings. Everybody
+// may do everything.
 func NewFrontend(protocol string, b core.Broker, version string) (frontends.Frontend, error) {
 	c := config.Default()
 	c.Qless.AllowFlush = true

@@ -229,8 +229,8 @@ func (m *Machine) restoreStatus(h uint32, e *table.Entry, s *record.Status) {
 	}
 }
 
-// restoreFails restores the version of the last worker and the number of failures. If it differs from the job's, the failure that the job was submitted
-// with is no longer the last one.
+// restoreFails restores the version of the last worker and the number of failures. If it differs from the job's, the
+// failure that the job was submitted with is no longer the last one.
 func (m *Machine) restoreFails(h uint32, e *table.Entry, s *record.Status) {
 	m.table.SetVersion(h, s.Version)
 	if s.Fails != e.Fails {

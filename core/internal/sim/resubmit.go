@@ -71,7 +71,8 @@ func (w *world) copyOf(old *core.JobInfo) *core.Job {
 		Format: o.Format,
 		Own:    o.Own, MaxAttempts: o.MaxAttempts, MaxFails: o.MaxFails, Exhausted: o.Exhausted, LeaseFor: o.LeaseFor,
 		SeqOrder: o.SeqOrder,
-		Tallies:  o.Tallies, Unique: o.Unique, UniqueKey: o.UniqueKey, Cost: o.Cost, Rare: &core.RareFields{RerunOf: old.Seq},
+		Tallies:  o.Tallies, Unique: o.Unique, UniqueKey: o.UniqueKey, Cost: o.Cost,
+		Rare: &core.RareFields{RerunOf: old.Seq},
 	}
 	if o.ExpiresAt != 0 {
 		j.ExpiresAt = now.Add(max(o.ExpiresAt.Sub(o.CreatedAt), 1))
