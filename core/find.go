@@ -16,7 +16,6 @@ type Filter struct {
 	Tags         []string // all of these
 	FailureGroup string   // group of the last failure; retrying and dead jobs only
 	Version      string   // JobInfo.Version; leased, retrying and dead jobs only
-	Seqs         []uint64 // one of these numbers, which are in ascending order; nil: all jobs
 	Batch        uint64
 	Parent       uint64
 	// this job, or the jobs of this batch, and everything below: children, jobs that still wait for them, batches
@@ -62,7 +61,7 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 // OnlyGroup reports whether the filter has no conditions except a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.Workflow == 0 && f.Version == "" && !f.NoVersion && f.Seqs == nil &&
+		f.Parent == 0 && f.Workflow == 0 && f.Version == "" && !f.NoVersion &&
 		len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested &&
 		f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()

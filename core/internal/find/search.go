@@ -257,14 +257,8 @@ func (s *Search) Matches(h uint32) bool {
 		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) &&
 		(len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) &&
 		(!f.HoldsKey || e.Unique != (table.Digest{})) && (!f.CancelRequested || e.Has(table.Stopping)) &&
-		(f.Seqs == nil || isIn(f.Seqs, e.Seq)) && s.hasVersion(h) &&
+		s.hasVersion(h) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
-}
-
-// isIn reports whether an ascending list has a number.
-func isIn(seqs []uint64, seq uint64) bool {
-	_, found := slices.BinarySearch(seqs, seq)
-	return found
 }
 
 // hasVersion reports whether the version of a leased, retrying or dead job matches.

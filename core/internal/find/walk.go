@@ -5,7 +5,6 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
-	"broker/core/internal/table"
 )
 
 // walker returns the jobs of a search in its order, after its cursor; some may not match.
@@ -84,13 +83,6 @@ func (s *Search) isBehind(p place) bool {
 // gather collects the only candidates that an index knows, if there are few enough to sort.
 func (s *Search) gather() (handles []uint32, few bool) {
 	switch {
-	case s.f.Seqs != nil && len(s.f.Seqs) <= s.effort.Gather:
-		for _, seq := range s.f.Seqs {
-			if h := s.table.Handle(seq); h != 0 {
-				handles = append(handles, h)
-			}
-		}
-		return handles, true
 	case len(s.unique) > 0:
 		for _, key := range s.unique {
 			handles = append(handles, s.table.Holders(key)...)
@@ -187,9 +179,6 @@ func (s *Search) walkCreated() walker {
 	case s.states == setOf([]core.State{core.Blocked}):
 		return s.merge([]*queue.List{&s.table.ByState[core.Blocked]})
 	}
-	if s.f.Seqs != nil {
-		return s.walkSeqs()
-	}
 	from := max(s.f.Batch, s.f.Parent, s.f.Workflow) // members and children are newer
 	switch {
 	case s.desc && s.start == nil:
@@ -201,45 +190,6 @@ func (s *Search) walkCreated() walker {
 	}
 	w := s.table.From(from, s.desc)
 	return &w
-}
-
-// walkSeqs walks the jobs with the numbers in the filter.
-func (s *Search) walkSeqs() walker {
-	seqs := s.f.Seqs
-	if s.start != nil {
-		at, found := slices.BinarySearch(seqs, s.start.seq)
-		switch {
-		case s.desc:
-			seqs = seqs[:at]
-		case found:
-			seqs = seqs[at+1:]
-		default:
-			seqs = seqs[at:]
-		}
-	}
-	return &seqWalk{table: s.table, seqs: seqs, desc: s.desc}
-}
-
-// seqWalk walks the jobs with some numbers that still exist.
-type seqWalk struct {
-	table *table.Table
-	seqs  []uint64 // the rest, in ascending order
-	desc  bool
-}
-
-func (w *seqWalk) Next() uint32 {
-	for len(w.seqs) > 0 {
-		seq := w.seqs[0]
-		if w.desc {
-			seq, w.seqs = w.seqs[len(w.seqs)-1], w.seqs[:len(w.seqs)-1]
-		} else {
-			w.seqs = w.seqs[1:]
-		}
-		if h := w.table.Handle(seq); h != 0 {
-			return h
-		}
-	}
-	return 0
 }
 
 // merge merges lists that are in the order of the search.

@@ -118,7 +118,7 @@ func (r *reader) find(tag uint64) core.Op {
 			NoFailureGroup: r.flag("no-group"), UniqueKeys: list("unique"), HoldsKey: r.flag("holds-key"),
 			CancelRequested: r.flag("to-stop"), Tags: list("tags"), Created: span("created"), Due: span("due"),
 			Died: span("died"), Finished: span("finished"), Version: r.Option("version"),
-			NoVersion: r.flag("no-version"), Seqs: r.seqs("seqs"),
+			NoVersion: r.flag("no-version"),
 		},
 	}
 	for _, name := range list("states") {
