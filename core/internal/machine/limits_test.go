@@ -50,8 +50,8 @@ func TestOpenBatchIsBounded(t *testing.T) {
 		"failures": func(_ *limited, ref core.Ref) core.Op {
 			return &core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Message: text}, Final: true}
 		},
-		"meta entries": func(*limited, core.Ref) core.Op {
-			return &core.WriteMeta{Entries: []core.MetaEntry{{Name: "m", Value: large}}}
+		"meta entries": func(_ *limited, ref core.Ref) core.Op {
+			return &core.WriteMeta{Entries: []core.MetaEntry{{Name: fmt.Sprint("m", ref.Seq), Value: large}}}
 		},
 		"documents": func(*limited, core.Ref) core.Op {
 			return &core.WriteDocuments{Documents: []core.MetaEntry{{Name: "m", Value: large}}}
