@@ -31,7 +31,7 @@ func (l *served) asked(c *coder) error {
 	if c.err != nil {
 		return c.err
 	}
-	l.server.options.Owner.Asked(l.owned, bytes.Clone(c.buf), func(answer []byte) {
+	l.server.owner.Asked(l.node, bytes.Clone(c.buf), func(answer []byte) {
 		l.send(msgAnswer, append(binary.AppendUvarint(nil, number), answer...))
 	})
 	return nil
@@ -66,26 +66,22 @@ func (q *questions) take(number uint64) chan<- []byte {
 	return to
 }
 
-// Ask asks the owner of the leader's Server and waits for its answer. The error is the reason for the end of the link;
-// with OneLink, the connections of all clients are closed by then. It must not be called by Told.
+// Ask asks the owner of the leader's Server and waits for its answer. The error is the reason for the end of the link,
+// after the connections of all clients are closed. It must not be called by what Dial was given.
 func (b *Broker) Ask(question []byte) ([]byte, error) {
-	up := b.current.Load()
-	if up == nil {
-		return nil, errClosed
-	}
 	number, answer := b.questions.add()
-	up.link.send(msgAsk, append(binary.AppendUvarint(nil, number), question...))
+	b.link.send(msgAsk, append(binary.AppendUvarint(nil, number), question...))
 	select {
 	case a := <-answer:
 		return a, nil
-	case <-up.gone:
+	case <-b.gone:
 		b.questions.take(number)
-		return nil, up.Reason()
+		return nil, b.Reason()
 	}
 }
 
-// ownerAnswered handles the answer to a question.
-func (b *Broker) ownerAnswered(c *coder) error {
+// answered handles the answer to a question.
+func (b *Broker) answered(c *coder) error {
 	number := c.uvarint(0)
 	if c.err != nil {
 		return c.err

@@ -2,9 +2,7 @@ package frontendtest
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,13 +12,9 @@ import (
 	"broker/frontends"
 )
 
-// followers counts the nodes that follow.
-var followers atomic.Int64
-
 // linked is the broker of a leader, as a node that follows has it, with the leader's front-end behind it.
 type linked struct {
 	*remote.Broker
-	up     *remote.Uplink
 	leader Backend
 	server *remote.Server
 	front  frontends.Frontend // of the leader
@@ -61,22 +55,14 @@ func (l *linked) Left(n *remote.Node) {
 func linkTo(t testing.TB, leader *Stage) *linked {
 	t.Helper()
 	l := &linked{leader: leader.Broker, front: leader.Front, heard: func([]byte) {}}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	l.server = remote.NewServer(leader.Broker, remote.ServerOptions{Owner: l})
-	l.server.Settle(now, nil, func() {})
+	l.server = remote.NewServer(leader.Broker, nil, l)
 	near, far := net.Pipe()
 	go func() { _ = l.server.Serve(far) }() // ends with the link
-	l.Broker = remote.NewBroker(remote.BrokerOptions{
-		Node: fmt.Sprint("follower ", followers.Add(1)), Clock: stageClock{leader.Clock}, OneLink: true,
-		Told: func(say []byte) { l.heard(say) },
-	})
-	up, err := l.Broker.Dial(near)
+	b, err := remote.Dial(near, stageClock{leader.Clock}, func(say []byte) { l.heard(say) })
 	if err != nil {
 		t.Fatalf("link to the leader: %v", err)
 	}
-	<-up.Ready()
-	l.up = up
+	l.Broker = b
 	t.Cleanup(l.hangUp)
 	return l
 }
@@ -86,7 +72,7 @@ func (l *linked) hangUp() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.server.Close(now)
-	l.up.Hangup()
+	l.Hangup()
 }
 
 // follow makes the front-end of the node that follows.
