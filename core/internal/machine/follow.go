@@ -26,7 +26,8 @@ func (m *Machine) Forget(seq uint64) {
 	e := m.table.At(h)
 	n, q := e.Queue, m.queues[e.Queue]
 	m.restoring.places.forget(e)
-	delete(m.restoring.ended, seq)
+	delete(m.restoring.usedUp, seq)
+	delete(m.restoring.stopped, seq)
 	m.schedules.ForgetRestored(seq)
 	m.links.ForgetUnstored(seq)
 	switch lifetimeOf(e.Origin) {
