@@ -75,11 +75,10 @@ make compat SUITES=/path/to/checkouts
 The folder holds the checkouts of the suites, named as above; nothing is downloaded into them. Prepare each as its
 README says: npm's packages for the ones for Node, ` + "`composer install`" + ` or a ` + "`vendor/autoload.php`" + ` for pheanstalk, Debian's ruby-minitest, ruby-mocha, ruby-connection-pool and
 ruby-activesupport, phpunit, php8.2-dev for pecl-gearman, python3-pytest; ` + "`2to3 -w -n test qless.py`" + ` and ` + "`make qless.lua`" + ` in qless-core, ` + "`go mod init`" + ` in
-gearman-go; a checkout of botocore, and Debian's python3-boto3 and python3-pycurl, for kombu, and python3-responses, python3-werkzeug,
-python3-jinja2 and python3-freezegun too for moto. Each run has a network namespace of its own, since the suites expect their server at its usual port. Without
+gearman-go. Each run has a network namespace of its own, since the suites expect their server at its usual port. Without
 ` + "`SUITES`" + ` only the clients run that the integration tests use. The command fails if the broker fails a test that is not known to fail.
 
-Not part of it: LocalStack's tests of SQS, which need Python packages that Debian does not have. The clients for Workq and Conveyor in the integration
+Not part of it: LocalStack's and moto's tests of SQS, and kombu's. The clients for Workq and Conveyor in the integration
 tests are this project's own.
 
 What the broker does on purpose in another way than the original servers is in the [FAQ](faq.md).
