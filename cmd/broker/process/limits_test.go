@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,28 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"broker/config"
 	"broker/core"
-	"broker/core/coretest"
-	"broker/core/engine"
 )
 
 func TestLimitsFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{
-		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is looked at afterwards
-	var log bytes.Buffer
-	p := &term{Process: &Process{log: zerolog.New(&log)}, engine: e}
+	p, log := newTerm(t)
 	want := func(want ...string) {
 		t.Helper()
-		a := core.DoOnce(e, core.Internal, &core.ListLimits{})[0].Answer
+		a := core.DoOnce(p.engine, core.Internal, &core.ListLimits{})[0].Answer
 		var got []string
 		for _, l := range a.Limits {
 			got = append(got,
@@ -46,7 +33,7 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	core.DoOnce(e, core.Internal,
+	core.DoOnce(p.engine, core.Internal,
 		&core.PutLimit{Limit: core.Limit{
 			Selector: core.InQueue("other", core.ScopeQueue, ""), Throttle: core.Throttle{Leased: 9},
 		}})

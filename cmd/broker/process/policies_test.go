@@ -1,36 +1,23 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"broker/config"
 	"broker/core"
-	"broker/core/coretest"
-	"broker/core/engine"
 )
 
 func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
-	e, err := engine.Open(engine.Options{
-		Dir: "data", FS: coretest.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is looked at afterwards
-	var log bytes.Buffer
-	p := &term{Process: &Process{log: zerolog.New(&log)}, engine: e}
+	p, log := newTerm(t)
 	want := func(want ...string) {
 		t.Helper()
 		var got []string
 		for _, scope := range []core.PolicyScope{core.PolicyOfQueue, core.PolicyOfType} {
-			for _, row := range core.DoOnce(e, core.Internal, &core.ListPolicies{Scope: scope})[0].Policies {
+			for _, row := range core.DoOnce(p.engine, core.Internal, &core.ListPolicies{Scope: scope})[0].Policies {
 				got = append(got, fmt.Sprintf("%d/%s has %d: fails %d, lease %v, to %q, %v", scope, row.Name, row.Has,
 					row.MaxFails, row.LeaseFor, row.MoveTo, row.FromConfig))
 			}
@@ -39,7 +26,7 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	core.DoOnce(e, core.Internal,
+	core.DoOnce(p.engine, core.Internal,
 		&core.PutPolicy{Name: "q", Set: core.JobPolicy{Has: core.PolicyLeaseFor, LeaseFor: 1e9}})
 	first := settingsOf(t, &config.Config{
 		QueuePolicies: []config.Policy{{
@@ -59,7 +46,7 @@ func TestPoliciesFollowTheConfiguration(t *testing.T) {
 	})
 	p.applyPolicies(first, second)
 	want(`0/q has 2: fails 6, lease 0s, to "", true`)
-	if r := core.DoOnce(e, core.Internal, &core.PutPolicy{
+	if r := core.DoOnce(p.engine, core.Internal, &core.PutPolicy{
 		Name: "q", Set: core.JobPolicy{Has: core.PolicyMaxFails, MaxFails: 1},
 	})[0]; r.Kind != core.Failed {
 		t.Errorf("a policy of the file was changed at run time: %+v", r)

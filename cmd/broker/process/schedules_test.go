@@ -28,15 +28,8 @@ type scheduleFixture struct {
 func newScheduleFixture(t *testing.T) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{T: t, clock: coretest.NewClock()}
-	e, err := engine.Open(engine.Options{
-		Dir: "data", FS: coretest.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.engine = e
-	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is looked at afterwards
-	f.loader = scheduleLoader{broker: e, log: zerolog.New(&f.log), template: func(unit []byte) (*core.Job, error) {
+	f.engine = openEngine(t, f.clock)
+	f.loader = scheduleLoader{broker: f.engine, log: zerolog.New(&f.log), template: func(unit []byte) (*core.Job, error) {
 		if len(unit) == 0 {
 			return nil, errors.New("empty")
 		}
