@@ -151,6 +151,11 @@ func (f *Frontend) leaveRemote(from frontends.Node, number uint64) {
 		return
 	}
 	delete(f.remotes.byNode[from], number)
+	f.endRemote(r)
+}
+
+// endRemote ends what enterRemote began.
+func (f *Frontend) endRemote(r *remote) {
 	f.connections.Add(-1)
 	if r.worker != nil {
 		f.workers.leave(r, r.worker)
@@ -164,10 +169,7 @@ func (f *Frontend) Left(node frontends.Node) {
 	delete(f.remotes.byNode, node)
 	f.remotes.mu.Unlock()
 	for _, r := range all {
-		f.connections.Add(-1)
-		if r.worker != nil {
-			f.workers.leave(r, r.worker)
-		}
+		f.endRemote(r)
 	}
 }
 
