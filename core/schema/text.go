@@ -48,11 +48,10 @@ func Span(d time.Duration) string {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
 	text := d.String()
-	if d >= time.Minute {
-		text = strings.TrimSuffix(text, "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(text, "m0s")]
-	}
-	if d >= time.Hour {
-		text = strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
+	for _, zero := range []string{"m0s", "h0m"} {
+		if d > 0 && strings.HasSuffix(text, zero) {
+			text = text[:len(text)-len("0s")]
+		}
 	}
 	return text
 }
