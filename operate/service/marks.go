@@ -88,14 +88,17 @@ func (s *Service) AddMark(ctx context.Context, caller Caller, m Mark) (Mark, err
 	c := s.open(caller)
 	defer c.Close()
 	s.marks.mu.Lock()
-	s.marks.last++
-	m.ID, m.Who = markPrefix+strconv.FormatUint(s.marks.last, 10), caller.Name()
-	name := markName(s.marks.last)
-	s.marks.list = slices.DeleteFunc(s.marks.list, func(o numberedMark) bool { return markName(o.number) == name })
-	s.marks.list = append(s.marks.list, numberedMark{s.marks.last, m})
-	s.marks.mu.Unlock()
+	number := s.marks.last + 1
+	m.ID, m.Who = markPrefix+strconv.FormatUint(number, 10), caller.Name()
+	name := markName(number)
 	commit, err := s.applied(c, AuditEntry{Action: "mark.add", Target: m.Text, Detail: m.ID},
 		&core.WriteMeta{Entries: []core.MetaEntry{{Name: name, Value: toJSON(m)}}})
+	if err == nil {
+		s.marks.last = number
+		s.marks.list = slices.DeleteFunc(s.marks.list, func(o numberedMark) bool { return markName(o.number) == name })
+		s.marks.list = append(s.marks.list, numberedMark{number, m})
+	}
+	s.marks.mu.Unlock()
 	return m, c.after(ctx, commit, err)
 }
 
@@ -104,6 +107,8 @@ func (s *Service) RemoveMark(ctx context.Context, caller Caller, id string) erro
 	if err := caller.mayAll(access.Operate); err != nil {
 		return err
 	}
+	c := s.open(caller)
+	defer c.Close()
 	s.marks.mu.Lock()
 	i := slices.IndexFunc(s.marks.list, func(m numberedMark) bool { return m.ID == id })
 	if i < 0 {
@@ -111,12 +116,13 @@ func (s *Service) RemoveMark(ctx context.Context, caller Caller, id string) erro
 		return &Error{Code: CodeMarkNotFound, Detail: "there is no mark " + id}
 	}
 	m := s.marks.list[i]
-	s.marks.list = slices.Delete(s.marks.list, i, i+1)
-	s.marks.mu.Unlock()
-	c := s.open(caller)
-	defer c.Close()
-	return s.audited(ctx, c, AuditEntry{Action: "mark.remove", Target: m.Text, Detail: m.ID},
+	commit, err := s.applied(c, AuditEntry{Action: "mark.remove", Target: m.Text, Detail: m.ID},
 		&core.WriteMeta{Entries: []core.MetaEntry{{Name: markName(m.number)}}})
+	if err == nil {
+		s.marks.list = slices.Delete(s.marks.list, i, i+1)
+	}
+	s.marks.mu.Unlock()
+	return c.after(ctx, commit, err)
 }
 
 // ListMarks lists the marks, the latest first, for a caller who may read any queue.
