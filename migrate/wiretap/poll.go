@@ -4,15 +4,17 @@ package wiretap
 // the state of the client's connection, so that a job that the second server delivers disturbs no later request. Only
 // the player uses it.
 type polls struct {
-	c      *Comparer
-	next   int         // number of the next connection, below zero
-	of     map[int]int // client's connection → number of its idle connection for polls
-	states map[int]int // … → version of the state of that connection
+	c    *Comparer
+	next int              // number of the next connection, below zero
+	of   map[int]pollConn // by the client's connection: its idle connection for polls
 }
 
-func newPolls(c *Comparer) polls {
-	return polls{c: c, next: -1, of: make(map[int]int), states: make(map[int]int)}
+type pollConn struct {
+	number  int
+	version int // of the client's state that it has
 }
+
+func newPolls(c *Comparer) polls { return polls{c: c, next: -1, of: make(map[int]pollConn)} }
 
 // noJob stands for a job that a client still waits for.
 var noJob = &reply{raw: []byte("(no job)"), none: true}
@@ -35,23 +37,23 @@ func (p *polls) overdue(conns connections) error {
 // poll asks for a job. A connection that gets one keeps it.
 func (p *polls) poll(conns connections, x *exchange, send []byte) error {
 	version := p.c.stateVersion(x.line)
-	number, open := p.of[x.line]
-	if open && p.states[x.line] != version {
+	idle, open := p.of[x.line]
+	if open && idle.version != version {
 		p.leave(conns, x.line)
 		open = false
 	}
 	if !open {
-		number = p.next
+		idle = pollConn{p.next, version}
 		p.next--
-		p.of[x.line], p.states[x.line] = number, version
+		p.of[x.line] = idle
 	}
-	conn, err := p.c.connection(conns, number, x.line)
+	conn, err := p.c.connection(conns, idle.number, x.line)
 	if err != nil {
 		return err
 	}
 	p.c.verdicts.played(x)
 	p.c.await(conn.send(x, send), x)
-	if p.c.verdicts.held(x, number) {
+	if p.c.verdicts.held(x, idle.number) {
 		delete(p.of, x.line)
 	}
 	return nil
@@ -59,10 +61,10 @@ func (p *polls) poll(conns connections, x *exchange, send []byte) error {
 
 // leave closes the idle connection of a client.
 func (p *polls) leave(conns connections, line int) {
-	if number, open := p.of[line]; open {
-		if conn := conns[number]; conn != nil {
+	if idle, open := p.of[line]; open {
+		if conn := conns[idle.number]; conn != nil {
 			conn.close()
-			delete(conns, number)
+			delete(conns, idle.number)
 		}
 		delete(p.of, line)
 	}
