@@ -27,13 +27,18 @@ type tubeServer struct {
 
 func startTube(t testing.TB, first int, spoil func(string) string) *tubeServer {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	s := &tubeServer{Listener: listenOn(t, "127.0.0.1:0"), next: first, spoil: spoil}
+	serveTube(t, s)
+	return s
+}
+
+func listenOn(t testing.TB, address string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &tubeServer{Listener: ln, next: first, spoil: spoil}
-	serveTube(t, s)
-	return s
+	return ln
 }
 
 func serveTube(t testing.TB, s *tubeServer) {

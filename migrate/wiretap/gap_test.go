@@ -215,12 +215,10 @@ func (r recordOpened) Watch(e Event) {
 
 func TestProxySaysThatTheServerWasRestarted(t *testing.T) {
 	t.Parallel()
-	first := startTube(t, 1, nil)
+	first := &tubeServer{Listener: listenOn(t, "127.0.0.2:0"), next: 1} // nobody else takes a port of this address
+	serveTube(t, first)
 	said := make(chan string, 10)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := listenOn(t, "127.0.0.1:0")
 	p := &Proxy{
 		Server: first.Addr().String(), Watcher: recordOpened{said},
 		Unreachable: func(error) { said <- "unreachable" }, Restarted: func() { said <- "restarted" },
@@ -234,11 +232,7 @@ func TestProxySaysThatTheServerWasRestarted(t *testing.T) {
 		_, _ = c.Read(make([]byte, 1)) // until the proxy has closed it
 		_ = c.Close()                  // it was closed
 	}
-	again, err := net.Listen("tcp", first.Addr().String())
-	if err != nil {
-		t.Skipf("the port is taken: %v", err)
-	}
-	serveTube(t, &tubeServer{Listener: again})
+	serveTube(t, &tubeServer{Listener: listenOn(t, first.Addr().String())})
 	talk(t, address, "put 0 0 60 1\r\na")
 	_ = ln.Close() // ends Serve
 	if err := <-done; err != nil {
