@@ -29,12 +29,13 @@ func newScheduleFixture(t *testing.T) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{T: t, clock: coretest.NewClock()}
 	f.engine = openEngine(t, f.clock)
-	f.loader = scheduleLoader{broker: f.engine, log: zerolog.New(&f.log), template: func(unit []byte) (*core.Job, error) {
+	template := func(unit []byte) (*core.Job, error) {
 		if len(unit) == 0 {
 			return nil, errors.New("empty")
 		}
 		return &core.Job{Queue: "q", Body: unit}, nil
-	}}
+	}
+	f.loader = scheduleLoader{broker: f.engine, log: zerolog.New(&f.log), template: template}
 	return f
 }
 
