@@ -140,8 +140,9 @@ func TestFaktoryLineBeyondTheLimit(t *testing.T) {
 
 // TestFaktoryClientThatStopsReading: the client costs bounded memory, and its unsent jobs go to other workers.
 func TestFaktoryClientThatStopsReading(t *testing.T) {
-	harness.BrokerOnly(t) // not parallel: it measures memory
-	b := start(t)
+	t.Parallel()
+	harness.BrokerOnly(t)
+	b := harness.Start(t, harness.Options{Config: "[http]\nprofiling = true\n"})
 	deaf, other := linkFaktory(t, b), linkFaktory(t, b)
 	const jobs, size = 400, 256 << 10 // a hundred megabytes
 	body := strings.Repeat("x", size)
@@ -149,18 +150,15 @@ func TestFaktoryClientThatStopsReading(t *testing.T) {
 		other.expect("OK", fmt.Sprintf(
 			"PUSH {\"jid\":\"large-%03d\",\"queue\":\"large\",\"jobtype\":\"x\",\"args\":[%q]}\r\n", i, body), 1)
 	}
-	before, err := server.ResidentBytes(b.PID())
-	check(t, err)
-	_, err = deaf.conn.Write([]byte(strings.Repeat("FETCH large\r\n", jobs)))
+	before := b.LiveBytes()
+	_, err := deaf.conn.Write([]byte(strings.Repeat("FETCH large\r\n", jobs)))
 	check(t, err)
 	begin := time.Now()
 	for i := range 50 {
 		other.alive(fmt.Sprintf("beside-%03d", i))
 	}
 	harness.CheckDuration(t, "50 jobs of another client", time.Since(begin), 5*time.Second)
-	after, err := server.ResidentBytes(b.PID())
-	check(t, err)
-	if grown := after - before; grown > 64<<20 {
+	if grown := b.LiveBytes() - before; grown > 64<<20 {
 		t.Errorf("a client that does not read takes %d MiB", grown>>20)
 	}
 	c := dialFaktory(t, b)

@@ -200,6 +200,29 @@ func (b *Broker) checkPunctual() {
 	}
 }
 
+// liveBytes matches the live heap in a text profile of the heap.
+var liveBytes = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// LiveBytes are the bytes of the broker's heap that are still in use, after two collections of garbage, since pools
+// outlive one. It needs the setting http.profiling.
+func (b *Broker) LiveBytes() int64 {
+	b.t.Helper()
+	const heap = "/debug/pprof/heap?gc=1&debug=1"
+	if _, _, err := b.Get(heap); err != nil {
+		b.t.Fatal(err)
+	}
+	status, profile, err := b.Get(heap)
+	found := liveBytes.FindStringSubmatch(profile)
+	if err != nil || status != http.StatusOK || found == nil {
+		b.t.Fatalf("profile of the heap: %d %.80q %v", status, profile, err)
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
 // Crash kills the broker with SIGKILL.
 func (b *Broker) Crash() {
 	b.t.Helper()
