@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -112,6 +113,10 @@ func TestShadowFindsAJobThatTheServerDrops(t *testing.T) {
 	check(t, lives.Close())
 
 	gearmand.Kill()
+	met, err := net.Dial("tcp", listen) // a restart that no client meets is not noticed
+	check(t, err)
+	_, _ = met.Read(make([]byte, 1)) // until the shadow closes the connection
+	check(t, met.Close())
 	next := harness.Spawn(t, harness.Command{
 		Argv: []string{"gearmand", "--listen=" + host, "--port=" + port, "--log-file=stderr"},
 	})
