@@ -14,6 +14,9 @@ type Retention struct {
 // inspected, found and cancelled. A submission with the id of such a job replaces it. Jobs beyond Count are removed at
 // once, the oldest first; For applies to jobs that finish from now on. It is not stored: callers set it at each start.
 // Reply: Accepted, or Failed with ErrInvalid.
+//
+// It is not JobPolicy.RetainFor: that one belongs to a job from its submission on, so its workers and clients can rely
+// on it. This one is what an operator wants to look back at, and may take away again.
 type KeepDone struct {
 	changing
 	Tag       uint64
