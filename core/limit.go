@@ -219,6 +219,20 @@ type ListLimits struct {
 	Queue string
 	After LimitID // the Name or the Queue counts
 	Limit int
+
+	// with Queue: the answer has Keys, if the keys take turns or have limits
+	WithKeys bool
+}
+
+// KeyUse is what the jobs of one key of a queue do; see Sharing.
+type KeyUse struct {
+	Name      string        // the key; empty: of the jobs without one
+	Ready     int           // in an ordered queue: the jobs that are next
+	Leased    int           // not their costs
+	OldestAge time.Duration // of the ready job that has waited longest
+	// leases a second over the last minute, since the process started; zero for keys beyond the 10,000 busiest of all
+	// queues
+	Rate float64
 }
 
 // LimitInfo is a limit and, if ListLimits returns it, its current use.
@@ -256,7 +270,7 @@ const (
 	MinRate         = 1.0 / (24 * 3600) // one a day
 	MaxWeight       = 1_000
 	MaxSlotUses     = 1_000
-	MaxLimitUses    = 1_000
+	MaxLimitUses    = 1_000 // also of Answer.Keys
 )
 
 // Throttle is what a limit allows. Zero is no limit.

@@ -87,6 +87,7 @@ type Answer struct {
 
 	Limits    []LimitInfo // ListLimits
 	Sharings  []Sharing   // ListLimits
+	Keys      []KeyUse    // ListLimits: those with most ready jobs, then with most leased ones
 	NextLimit LimitID     // ListLimits: not zero while there may be more
 
 	Policies []PolicyInfo // ListPolicies

@@ -11,10 +11,16 @@ import (
 const maxCompletions = 12
 
 // completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also
-// offers bare names. For a cron expression it answers with its next runs.
+// offers bare names. It also previews forms: the next runs of a cron expression, or what a limit would do.
 func completePage(r *request) (*view, error) {
-	lines, err := r.nextRuns(r.query.Get("cron"), r.query.Get("zone")), error(nil)
-	if !r.query.Has("cron") {
+	var lines []string
+	var err error
+	switch r.query.Get("preview") {
+	case "runs":
+		lines = r.nextRuns(r.query.Get("cron"), r.query.Get("zone"))
+	case "limit":
+		lines, err = r.limitPreview(r.query)
+	default:
 		lines, err = r.completions(r.query.Get("q"), r.query.Has("jump"))
 	}
 	if err != nil {

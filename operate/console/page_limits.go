@@ -2,7 +2,9 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,7 +22,7 @@ type limitsData struct {
 	Fields   []schema.Field
 	Open     bool
 	Problem  string
-	Tenant   string        // what the key of the form has now
+	Preview  []string      // what the limit of the form would do
 	Keys     []service.Job // holders of unique keys, youngest first
 	KeyCount string
 	NextKeys template.URL
@@ -57,7 +59,7 @@ func limitsPage(r *request) (*view, error) {
 			d.Form[field] = r.query.Get(field)
 		}
 		typedFields(d.Fields, r.query)
-		if d.Tenant, err = r.tenantText(d.Form["queue"], d.Form["scope"], d.Form["name"]); err != nil {
+		if d.Preview, err = r.limitPreview(r.query); err != nil {
 			return nil, err
 		}
 	}
@@ -76,31 +78,62 @@ func limitsPage(r *request) (*view, error) {
 	return &view{page: "limits", title: "Limits", nav: "limits", data: d}, nil
 }
 
-// tenantText says how many jobs a limit of a key would be for; empty: it is not for one key from a tag.
-func (r *request) tenantText(queue, scope, key string) (string, error) {
-	if queue == "" || scope != "key" || key == "" {
-		return "", nil
+// limitPreview says what the limit in a form would do to the jobs that there are now, or what is wrong with it. It is
+// empty for limits whose jobs are not counted, and without a queue.
+func (r *request) limitPreview(form url.Values) ([]string, error) {
+	spec := limitSpec(form)
+	members, err := throttleForm(form)
+	if err == nil {
+		err = fill(&spec.Throttle, members)
 	}
-	q, err := r.service.Queue(r.Context(), r.caller, queue)
-	if err != nil || q.Sharing == nil || q.Sharing.KeyTag == "" {
-		return "", ignoreRefusal(err)
+	if spec.Queue == "" || spec.Scope == "shared" {
+		return nil, nil
 	}
-	count := func(state string) (string, error) {
-		list, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
-			Queues: []string{queue}, Tags: []string{q.Sharing.KeyTag + ":" + key}, States: []string{state},
-		}, service.JobPage{Limit: 1, Brief: true, Count: true})
-		if list.CountExact {
-			return num(list.Count), err
-		}
-		return num(list.Count) + " or more", err
+	var p *service.LimitPreview
+	if err == nil {
+		p, err = r.service.PreviewLimit(r.Context(), r.caller, spec)
 	}
-	running, err := count("leased")
-	if err != nil {
-		return "", ignoreRefusal(err)
+	var refused *service.Error
+	if errors.As(err, &refused) && service.IsCode(err, service.CodeInvalid) {
+		return []string{refused.Detail}, nil
 	}
-	ready, err := count("ready")
-	return "The key " + key + " has " + running + " running and " + ready + " ready jobs. Running jobs go on; those " +
-		"beyond the limit wait.", ignoreRefusal(err)
+	if p == nil || err != nil {
+		return nil, ignoreRefusal(err)
+	}
+	return []string{previewText(p, spec.Concurrency > 0 || spec.RatePerS > 0)}, nil
+}
+
+// previewText is a preview in words. limited: the limit says something.
+func previewText(p *service.LimitPreview, limited bool) string {
+	more := ""
+	if !p.Exact {
+		more = " or more"
+	}
+	text := num(p.Leased) + more + " running and " + num(p.Ready) + more + " ready now."
+	if !limited {
+		return text
+	}
+	text += " Running jobs go on."
+	switch {
+	case p.Ends > 0:
+		text += " The next one starts when " + plural(p.Ends, "job") + " " + hasHave(p.Ends) + " ended; until then " +
+			plural(p.Waits, "ready job") + " would wait."
+	case p.Waits > 0:
+		text += " " + plural(p.Ready-p.Waits, "job") + " may start at once, and " + num(p.Waits) + " would wait."
+	default:
+		text += " No job would wait now."
+	}
+	if p.EmptyInS > 0 {
+		text += " At this rate the ready ones take at least " + seconds(p.EmptyInS) + "."
+	}
+	return text
+}
+
+func hasHave(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
 }
 
 // inUse returns the types or keys that count against a limit, busiest first.
@@ -112,16 +145,28 @@ func inUse(uses []service.LimitUse) []service.LimitUse {
 	return uses
 }
 
-// changeLimits sets or removes a limit. It shows errors above the form, which keeps its values.
-func changeLimits(r *request) (*view, error) {
+// limitSpec says for which jobs the limit in a form is.
+func limitSpec(form url.Values) service.LimitSpec {
 	l := service.LimitSpec{
-		Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"),
-		Name: strings.TrimSpace(r.PostFormValue("name")),
+		Queue: strings.TrimSpace(form.Get("queue")), Scope: form.Get("scope"), Name: strings.TrimSpace(form.Get("name")),
 	}
 	if l.Scope == "shared" {
-		l.Queues, l.Types = commaList(r.PostFormValue("queues")), commaList(r.PostFormValue("types"))
+		l.Queues, l.Types = commaList(form.Get("queues")), commaList(form.Get("types"))
 	}
-	if r.PostFormValue("do") == "remove" {
+	return l
+}
+
+// changeLimits sets or removes a limit. It shows errors above the form, which keeps its values.
+func changeLimits(r *request) (*view, error) {
+	l := limitSpec(r.PostForm)
+	if do := r.PostFormValue("do"); do == "preview" {
+		r.query = r.PostForm
+		v, err := limitsPage(r)
+		if err == nil {
+			v.still = true
+		}
+		return v, err
+	} else if do == "remove" {
 		if v := r.ask(question{
 			Title: "Remove a limit of " + cmp.Or(l.Queue, l.Name) + "?", Button: "Remove the limit", Path: "limits",
 			Back:        "limits",

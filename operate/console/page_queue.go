@@ -26,6 +26,8 @@ type queueData struct {
 	Queue    service.Queue
 	Doing    string // the condition of the queue, in a sentence
 	Limited  bool   // a limit holds back the job that is next
+	Keys     []service.QueueKey
+	MoreKeys int // keys that Keys leaves out
 	Scoped   []scopedLimit
 	MoreUses int // rows of Scoped that are not shown
 	Policy   policyView
@@ -77,6 +79,11 @@ func queuePage(r *request) (*view, error) {
 	if err := r.setActive(d, &q); err != nil {
 		return nil, err
 	}
+	if d.Keys, err = r.service.Keys(r.Context(), r.caller, name); err != nil {
+		return nil, err
+	}
+	d.MoreKeys = max(len(d.Keys)-activeRows, 0)
+	d.Keys = d.Keys[:len(d.Keys)-d.MoreKeys]
 	if err := r.setScoped(d, name); err != nil {
 		return nil, err
 	}
@@ -107,7 +114,8 @@ type scopedLimit struct {
 // scopedRows limits the rows of the limits of types and keys.
 const scopedRows = 20
 
-// setScoped lists the limits of types and keys with their use, those that hold back most jobs first.
+// setScoped lists the limits of types and keys with their use, those that hold back most jobs first, without those of
+// the keys that have a row of their own.
 func (r *request) setScoped(d *queueData, queue string) error {
 	limits, err := r.service.Limits(r.Context(), r.caller, queue)
 	if err != nil {
@@ -118,7 +126,10 @@ func (r *request) setScoped(d *queueData, queue string) error {
 			continue
 		}
 		for _, use := range l.Uses {
-			d.Scoped = append(d.Scoped, scopedLimit{l, use})
+			listed := func(k service.QueueKey) bool { return k.Name == use.Name }
+			if l.Scope != "key" || !slices.ContainsFunc(d.Keys, listed) {
+				d.Scoped = append(d.Scoped, scopedLimit{l, use})
+			}
 		}
 		if len(l.Uses) == 0 {
 			d.Scoped = append(d.Scoped, scopedLimit{Limit: l, Use: service.LimitUse{Name: l.Name}})
@@ -132,7 +143,7 @@ func (r *request) setScoped(d *queueData, queue string) error {
 	return nil
 }
 
-// activeRows limits the running jobs on the page of a queue, and the next ones.
+// activeRows limits the running jobs on the page of a queue, the next ones, and the keys.
 const activeRows = 10
 
 // setActive lists the running jobs, longest-running first, and the next jobs, and describes the condition of the queue.

@@ -282,8 +282,8 @@ func TestQueuePageShowsLimitsOfKeys(t *testing.T) {
 	}
 	f.leases("q")
 	throttle := "limits?queue=q&amp;scope=key&amp;name=acme"
-	f.wants(f.get("/queues/q"), "<strong>acme</strong>", `<span class="warn">2</span>`, `href="`+throttle+`#edit"`)
-	f.wants(f.get("/"+html.UnescapeString(throttle)), "The key acme has 1 running and 2 ready jobs.",
+	f.wants(f.get("/queues/q"), `">acme</a>`, "<span>1 at once</span>", `href="`+throttle+`#edit"`)
+	f.wants(f.get("/"+html.UnescapeString(throttle)), "1 running and 2 ready now.",
 		`<details class="fold" id="edit" open>`, `name="name" value="acme"`)
 }
 

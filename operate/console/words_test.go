@@ -237,7 +237,7 @@ func TestNextRunsAreShownWhileAScheduleIsTyped(t *testing.T) {
 	}
 	form := url.Values{"do": {"runs"}, "name": {"s"}, "queue": {"q"}, "cron": {"0 12 * * *"}, "zone": {"Europe/Vienna"}}
 	f.wants(f.post("/schedules", form), append(runs, `name="queue" value="q"`, `name="do" value="create"`)...)
-	answer := f.get("/complete?" + url.Values{"cron": form["cron"], "zone": form["zone"]}.Encode())
+	answer := f.get("/complete?" + url.Values{"preview": {"runs"}, "cron": form["cron"], "zone": form["zone"]}.Encode())
 	if want := `["` + strings.Join(runs, `","`) + `"]`; answer != want {
 		t.Errorf("while it is typed: %s, want %s", answer, want)
 	}

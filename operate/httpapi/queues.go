@@ -26,6 +26,9 @@ func (s *Server) registerQueues(api huma.API) {
 	register(s, api,
 		operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound),
 		s.getQueue)
+	keys := operation("list-keys", http.MethodGet, "/queues/{name}/keys", "queues", "List the keys of a queue")
+	keys.Description = "Such as its tenants: what their jobs do, for the 1,000 keys with most ready jobs. Empty unless keys take turns or have limits."
+	register(s, api, keys, s.listKeys)
 	register(s, api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues",
 		"Pause, resume or limit a queue, or set its policy",
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeQueue)
@@ -57,6 +60,15 @@ func (s *Server) listQueues(ctx context.Context, in *struct {
 
 func (s *Server) getQueue(ctx context.Context, in *QueueName) (*output[service.Queue], error) {
 	return bodyOf(s.service().Queue(ctx, callerOf(ctx), in.Name))
+}
+
+type keyList struct {
+	Keys []service.QueueKey `json:"keys"`
+}
+
+func (s *Server) listKeys(ctx context.Context, in *QueueName) (*output[keyList], error) {
+	keys, err := s.service().Keys(ctx, callerOf(ctx), in.Name)
+	return bodyOf(keyList{keys}, err)
 }
 
 func (s *Server) changeQueue(ctx context.Context, in *struct {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,7 +42,7 @@ func limitsCommand() *cobra.Command {
 		Use:   "limits [QUEUE]",
 		Short: "list the limits of queues and change them",
 		Long: "List the limits of concurrent leases and of leases per second. With QUEUE also show which jobs count\n" +
-			"against its limits. Limits of the settings file can only be changed there.",
+			"against its limits, and what the jobs of each key do. Limits of the settings file can only be changed there.",
 		Example: "  broker limits\n  broker limits set mail --concurrency 4 --rate 10\n  broker limits set mail --scope key --concurrency 1",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -62,7 +63,15 @@ func limitsCommand() *cobra.Command {
 		if err := limitTable(answer.Limits).print(cmd.OutOrStdout()); err != nil || len(args) == 0 {
 			return err
 		}
-		return slotTable(answer.Limits).print(cmd.OutOrStdout())
+		if err := slotTable(answer.Limits).print(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+		var of struct{ Keys []service.QueueKey }
+		_, err = c.call(cmd.Context(), http.MethodGet, "queues/"+url.PathEscape(args[0])+"/keys", nil, nil, &of)
+		if err != nil || len(of.Keys) == 0 {
+			return err
+		}
+		return keyTable(of.Keys).print(cmd.OutOrStdout())
 	})
 	cmd.AddCommand(setLimitCommand(), removeLimitCommand(), shareCommand())
 	return cmd
@@ -95,6 +104,20 @@ func slotTable(limits []service.Limit) *table {
 				head = []string{"", "", "", ""}
 			}
 		}
+	}
+	return t
+}
+
+// keyTable lists the keys of a queue.
+func keyTable(keys []service.QueueKey) *table {
+	t := &table{header: []string{"KEY", "-READY", "-RUNNING", "-STARTS/S", "-OLDEST", "LIMIT"}}
+	for _, k := range keys {
+		limit := ""
+		if k.Limit != nil {
+			limit = k.Limit.String()
+		}
+		t.add(oneLine(cmp.Or(k.Name, "none"), 40), count(k.Ready), count(k.Leased),
+			strconv.FormatFloat(k.Rate, 'f', 1, 64), span(time.Duration(k.OldestS*float64(time.Second))), limit)
 	}
 	return t
 }

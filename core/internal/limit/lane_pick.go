@@ -264,6 +264,9 @@ func (r *Rules) countLease(x *lanes, h uint32) {
 			r.spend(b, cost)
 		}
 	}
+	if x.byKey {
+		r.countKey(r.queues[x.queue].Name, l.name.key)
+	}
 	if !x.fair {
 		return
 	}

@@ -53,6 +53,7 @@ type lane struct {
 	name    laneName
 	number  uint32
 	members int // jobs of the lane in any state
+	leased  int
 	ready   queue.List
 	buckets []*bucket // of its type and of its key, nil if these have no limit; then shared buckets
 	byType  *constraint

@@ -21,6 +21,9 @@ func (r *Rules) List(op *core.ListLimits) *core.Answer {
 	case op.Queue != "":
 		if n := r.table.QueueNumber(op.Queue); n != 0 {
 			r.addLimits(answer, n, true)
+			if op.WithKeys {
+				answer.Keys = r.keysOf(r.queues[n])
+			}
 		}
 		return answer
 	}

@@ -29,6 +29,8 @@ type Rules struct {
 	// restored rates that no bucket has taken yet, by the names of their meta entries
 	rates          map[string]core.Instant
 	restoredLimits []core.Limit // until they are applied
+
+	keys keyRates
 }
 
 // New returns the limits for a table, which has no queues yet. sortStep is the cost of a step of laneSort; zero:

@@ -51,7 +51,7 @@ func ShowQueue(r *Rules, q *Queue) string {
 		return strings.Compare(x.name.typ+"\x00"+x.name.key, y.name.typ+"\x00"+y.name.key)
 	})
 	for _, l := range lanes {
-		fmt.Fprintf(&b, " lane %v: %v of %d", l.name, table.Seqs(r.table, &l.ready), l.members)
+		fmt.Fprintf(&b, " lane %v: %v of %d, %d leased", l.name, table.Seqs(r.table, &l.ready), l.members, l.leased)
 	}
 	for _, k := range slices.SortedFunc(maps.Values(q.lanes.buckets), func(x, y *bucket) int {
 		return strings.Compare(fmt.Sprint(x.name), fmt.Sprint(y.name))

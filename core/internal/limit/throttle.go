@@ -90,6 +90,7 @@ func (r *Rules) takeQueueSlot(h uint32, q *Queue, key uint64) {
 func (r *Rules) takeLaneSlots(h uint32, worker uint64) {
 	l := r.limitsOf(h).lane
 	l.slots = make([]bucketSlot, len(l.buckets))
+	l.leased++
 	for i, b := range l.buckets {
 		switch {
 		case b == nil:
@@ -114,7 +115,8 @@ func (r *Rules) FreeSlot(h uint32, e *table.Entry) {
 
 // freeLaneSlots removes a job from the buckets of its lane.
 func (r *Rules) freeLaneSlots(h uint32) {
-	if x := r.limitsOf(h); x != nil && x.lane != nil {
+	if x := r.limitsOf(h); x != nil && x.lane != nil && x.lane.slots != nil {
+		x.lane.leased--
 		for i := range x.lane.slots {
 			r.freeSlot(&x.lane.slots[i], h)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"broker/core"
+	"broker/core/internal/queue"
 )
 
 // Measure returns a number of a queue. As core.QueueNextAt, queues without ready jobs have the largest number.
@@ -37,14 +38,17 @@ const maxRuns = 16
 // OldestReady returns since when the longest-waiting ready job of a queue is ready; zero: no ready job. Within a
 // priority, the list is ordered by that time, so it examines only the first job of each priority. With more than
 // maxRuns priorities, it may miss the oldest job.
-func (t *Table) OldestReady(q *Queue) (oldest core.Instant) {
-	h := q.Ready.Front()
+func (t *Table) OldestReady(q *Queue) core.Instant { return t.OldestIn(&q.Ready) }
+
+// OldestIn is OldestReady for a list of ready jobs of one queue, in the order of Before.
+func (t *Table) OldestIn(l *queue.List) (oldest core.Instant) {
+	h := l.Front()
 	for runs := 0; h != 0 && runs < maxRuns; runs++ {
 		e := t.At(h)
 		if at := max(min(e.ReadyAt, t.Now), e.CreatedAt); oldest == 0 || at < oldest {
 			oldest = at
 		}
-		walk := q.Ready.From(func(h uint32) bool {
+		walk := l.From(func(h uint32) bool {
 			x := t.At(h)
 			return x.Priority() > e.Priority() ||
 				x.Priority() == e.Priority() && (!x.Has(ScheduledOrder) || e.Has(ScheduledOrder))

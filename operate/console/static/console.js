@@ -381,23 +381,23 @@
     }, 120);
   });
 
-  // The next runs of a cron expression are shown while it is typed, with the server's own words for a mistake.
-  let runsOf = 0;
+  // What a form would do is shown while it is filled in, with the server's own words for a mistake.
+  let previews = 0;
   document.addEventListener('input', (e) => {
     const form = e.target.closest('form');
-    const list = form?.querySelector('[data-runs]');
-    if (!list || !/^(cron|zone)$/.test(e.target.name)) return;
-    clearTimeout(runsOf);
-    runsOf = setTimeout(async () => {
-      const { cron, zone } = form.elements;
-      const asked = cron.value;
-      const url = `${list.dataset.runs}${encodeURIComponent(asked)}&zone=${encodeURIComponent(zone.value)}`;
-      const lines = asked.trim() ? await fetch(url).then((r) => (r.ok ? r.json() : []), () => []) : [];
-      if (asked !== cron.value) return;
-      const items = lines.map((line) => Object.assign(document.createElement('li'), { textContent: line }));
+    const list = form?.querySelector('[data-preview]');
+    const fields = list?.dataset.fields.split(' ') ?? [];
+    if (!fields.includes(e.target.name)) return;
+    clearTimeout(previews);
+    previews = setTimeout(async () => {
+      const typed = () => new URLSearchParams(fields.map((name) => [name, form.elements[name]?.value ?? ''])).toString();
+      const asked = typed();
+      const lines = await fetch(`complete?preview=${list.dataset.preview}&${asked}`).then((r) => (r.ok ? r.json() : []), () => []);
+      if (asked !== typed()) return;
       const ul = Object.assign(document.createElement('ul'), { className: 'plain' });
-      ul.append(...items);
-      list.replaceChildren(...(items.length ? ['Next runs:', ul] : []));
+      ul.append(...(lines ?? []).map((line) => Object.assign(document.createElement('li'), { textContent: line })));
+      const label = Object.assign(document.createElement('span'), { className: 'hint', textContent: 'Next runs: ' });
+      list.replaceChildren(...(lines?.length ? (list.dataset.preview === 'runs' ? [label, ul] : [ul]) : []));
     }, 250);
   });
 
