@@ -73,13 +73,23 @@ make compat SUITES=/path/to/checkouts
 ` + "```" + `
 
 The folder holds the checkouts of the suites, named as above; nothing is downloaded into them. Prepare each as its
-README says: npm's packages for the ones for Node, ` + "`composer install`" + ` or a ` + "`vendor/autoload.php`" + ` for pheanstalk, Debian's ruby-minitest, ruby-mocha, ruby-connection-pool and
-ruby-activesupport, phpunit, php8.2-dev for pecl-gearman, python3-pytest; ` + "`2to3 -w -n test qless.py`" + ` and ` + "`make qless.lua`" + ` in qless-core, ` + "`go mod init`" + ` in
-gearman-go. Each run has a network namespace of its own, since the suites expect their server at its usual port. Without
-` + "`SUITES`" + ` only the clients run that the integration tests use. The command fails if the broker fails a test that is not known to fail.
+README says:
 
-Not part of it: LocalStack's and moto's tests of SQS, and kombu's. The clients for Workq and Conveyor in the integration
-tests are this project's own.
+- the ones for Node: npm's packages;
+- pheanstalk: ` + "`composer install`" + ` or a ` + "`vendor/autoload.php`" + `, and Debian's phpunit;
+- faktory_worker_ruby and beaneater: Debian's ruby-minitest, ruby-mocha, ruby-connection-pool, ruby-activesupport;
+- pecl-gearman: php8.2-dev;
+- gearman-go: ` + "`go mod init`" + `;
+- qless-core: python3-pytest, ` + "`2to3 -w -n test qless.py`" + ` and ` + "`make qless.lua`" + `;
+- kombu: a checkout of botocore beside it, python3-pytest, python3-boto3, python3-pycurl;
+- moto: the same, python3-responses, python3-werkzeug, python3-jinja2, python3-freezegun.
+
+Each run has a network namespace of its own, since the suites expect their server at its usual port. Without
+` + "`SUITES`" + ` only the clients run that the integration tests use. The command fails if the broker fails a test
+that is not known to fail.
+
+Not part of it: LocalStack's tests of SQS, which need Python packages that Debian does not have. The clients for
+Workq and Conveyor in the integration tests are this project's own.
 
 What the broker does on purpose in another way than the original servers is in the [FAQ](faq.md).
 `

@@ -38,6 +38,7 @@ const (
 	debian = "dpkg-query -W -f '${Version}' "
 	npm    = "node -p \"require('./integration/clients/node/package-lock.json').packages['node_modules/'+process.argv[1]].version\" "
 	goMod  = "go -C integration list -m -f '{{.Version}}' "
+	python = "/usr/bin/python3 -m pytest -q --tb=no -p no:cacheprovider "
 	ruby   = `ruby -W0 -I"$STUBS" -Ilib -Itest %s -e 'Dir["test/*_test.rb"].sort.each { |f| require "./" + f }' -- --seed 1`
 )
 
@@ -139,7 +140,7 @@ var suites = []suite{
 	{
 		name: "qless-core", protocol: "Qless", output: pytest, known: 1,
 		what:    "its own tests, translated to Python 3 by 2to3",
-		shell:   "/usr/bin/python3 -m pytest -q --tb=no -p no:cacheprovider test",
+		shell:   python + "test",
 		env:     []string{"REDIS_URL=redis://localhost:6379/?decode_responses=true"},
 		missing: "Redis 7 refuses this version of the script, which changes a global table",
 		differs: "the one that fails compares a text of Python 2 and calls no server",
@@ -164,6 +165,25 @@ var suites = []suite{
 		before: "curl -sf 'http://127.0.0.1:4566/?Action=CreateQueue&QueueName=sqs-consumer-data" +
 			"&Attribute.1.Name=VisibilityTimeout&Attribute.1.Value=30' >/dev/null",
 		shell: "node_modules/.bin/cucumber-js --config test/config/cucumber.mjs --format summary",
+	},
+	{
+		name: "kombu", protocol: "SQS", output: pytest, missing: aws, known: 1,
+		what:    "its own integration tests of SQS, unchanged, with a checkout of botocore that knows their parameters",
+		shell:   "PYTHONPATH=.:../botocore " + python + "-E sqs t/integration/test_sqs.py",
+		env:     []string{"SQS_PORT=4566"},
+		differs: "the one that fails wants topics of Amazon SNS for fan-out",
+	},
+	{
+		name: "moto", protocol: "SQS", output: pytest, missing: aws, known: 35,
+		what: "its own tests of SQS against a server (`TEST_SERVER_MODE`), unchanged, without the emptying between tests that " +
+			"moto's server has",
+		shell: "PYTHONPATH=.:../botocore " + python + "tests/test_sqs/test_sqs.py",
+		env: []string{
+			"TEST_SERVER_MODE=true", "TEST_SERVER_MODE_ENDPOINT=http://localhost:4566", "AWS_ACCESS_KEY_ID=testing",
+			"AWS_SECRET_ACCESS_KEY=testing", "AWS_DEFAULT_REGION=us-east-1",
+		},
+		differs: "7 ask Amazon STS for an account, 3 expect moto's account or port, 9 send attributes that the broker refuses " +
+			"(a name with a space at its end, `FifoQueue` of a standard queue); most of the other 16 compare the text of an error",
 	},
 }
 
