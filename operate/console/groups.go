@@ -84,6 +84,7 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 		g.URL = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type)
 		for k := range g.Versions {
 			v := &g.Versions[k]
+			v.Spark = deathLine(v.Died)
 			v.URL = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type,
 				"worker_version", service.FilterValue(v.Version))
 		}
@@ -139,7 +140,7 @@ func groupsOf(counts []service.FailureCount) []jobGroup {
 			groups[i].firstHour, groups[i].lastHour = *c.FirstHour, *c.LastHour
 		}
 		for _, v := range c.Versions {
-			groups[i].Versions = append(groups[i].Versions, versionLink{VersionCount: v, Spark: deathLine(v.Died)})
+			groups[i].Versions = append(groups[i].Versions, versionLink{VersionCount: v})
 		}
 	}
 	return groups

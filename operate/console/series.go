@@ -1,10 +1,10 @@
 package console
 
 import (
-	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -319,13 +319,17 @@ func spark(values []float64, class string) template.HTML {
 	if largest == 0 {
 		return ""
 	}
-	var line strings.Builder
+	var points []byte
 	for i, v := range values {
-		fmt.Fprintf(&line, "%.4g,%.3g ", 100*float64(i)/float64(len(values)-1), 22-20*v/largest)
+		points = strconv.AppendFloat(points, 100*float64(i)/float64(len(values)-1), 'g', 4, 64)
+		points = append(points, ',')
+		points = strconv.AppendFloat(points, 22-20*v/largest, 'g', 3, 64)
+		points = append(points, ' ')
 	}
+	line := string(points)
 	return template.HTML(`<svg class="spark ` + class +
 		`" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,24 ` +
-		line.String() + `100,24"/><polyline points="` + line.String() + `"/></svg>`)
+		line + `100,24"/><polyline points="` + line + `"/></svg>`)
 }
 
 // ranges returns the links to the time spans of charts.
