@@ -330,14 +330,27 @@ func (c *checker) eachConsumer() {
 		if k == nil {
 			continue
 		}
-		holds, fresh := 0, false
+		holds, idle, listed := 0, 0, 0
 		for q, d := range k.queues {
 			workers[q]++
 			holds += d.holds
-			fresh = fresh || d.waits == 0 && d.holds == 0
+			if d.waits == 0 && d.holds == 0 {
+				if idle++; !d.listed {
+					c.fail("worker %d (%q) does not list its demand for %s", k.number, k.name, q.Name)
+				}
+			}
+			if d.listed {
+				listed++
+			}
+		}
+		for d := k.oldest; d != nil; d = d.next {
+			if listed--; d.next != nil && d.askedAt > d.next.askedAt {
+				c.fail("worker %d (%q) lists its demand for %s too early", k.number, k.name, d.queue.Name)
+			}
 		}
 		c.timer(k.timer != 0)
-		if holds != k.jobs || jobs[k] > k.jobs || clients[k] != k.clients || fresh && k.timer == 0 {
+		if holds != k.jobs || jobs[k] > k.jobs || clients[k] != k.clients || idle != k.idle || listed != 0 ||
+			idle > 0 && k.timer == 0 && !k.forgetting {
 			c.fail("worker %d (%q) counts %d jobs, %d clients; has %d and %d jobs, %d clients",
 				k.number, k.name, k.jobs, k.clients, holds, jobs[k], clients[k])
 		}

@@ -41,6 +41,11 @@ type consumer struct {
 	queues  map[*jobQueue]*demand
 	timer   timer.ID // set while a demand may become too old
 
+	oldest, newest *demand // in the order of their last requests; see demand.listed
+	idle           int     // demands without waiting leases and jobs
+	forgetting     bool    // steps are left in which the worker forgets idle demands until forgetUntil
+	forgetUntil    core.Instant
+
 	last      []string // queues of the last request, if all of them existed
 	lastAt    core.Instant
 	lastEpoch uint64
@@ -48,9 +53,62 @@ type consumer struct {
 
 // demand says why a worker counts for a queue.
 type demand struct {
+	queue   *jobQueue
 	askedAt core.Instant // last request
 	waits   int          // waiting leases
 	holds   int          // jobs
+
+	// Each demand that is idle is in the list of its worker. One that is not leaves the list when it is too old.
+	listed     bool
+	prev, next *demand
+}
+
+// add counts waiting leases and jobs of a demand.
+func (k *consumer) add(d *demand, waits, holds int) {
+	before := d.waits + d.holds
+	d.waits += waits
+	d.holds += holds
+	k.jobs += holds
+	switch after := d.waits + d.holds; {
+	case before == 0 && after > 0:
+		k.idle--
+	case before > 0 && after == 0:
+		k.idle++
+	}
+}
+
+// touch makes a demand the newest of its worker.
+func (k *consumer) touch(d *demand, now core.Instant) {
+	d.askedAt = now
+	if k.newest == d {
+		return
+	}
+	k.unlist(d)
+	d.listed, d.prev = true, k.newest
+	if k.newest != nil {
+		k.newest.next = d
+	} else {
+		k.oldest = d
+	}
+	k.newest = d
+}
+
+// unlist takes a demand out of the list of its worker.
+func (k *consumer) unlist(d *demand) {
+	if !d.listed {
+		return
+	}
+	if d.prev != nil {
+		d.prev.next = d.next
+	} else {
+		k.oldest = d.next
+	}
+	if d.next != nil {
+		d.next.prev = d.prev
+	} else {
+		k.newest = d.prev
+	}
+	d.listed, d.prev, d.next = false, nil, nil
 }
 
 func newConsumers() consumers {
@@ -131,7 +189,7 @@ func (m *Machine) detachConsumer(c *client, place **consumer) {
 	k.clients--
 	if c.closable {
 		if k.conns--; k.conns == 0 {
-			m.forgetRequests(k, func(*demand) bool { return true })
+			m.forgetRequests(k, m.table.Now)
 		}
 	}
 	m.settle(k)
@@ -144,41 +202,53 @@ func (m *Machine) adoptConsumer(c *client, worker string) {
 	}
 }
 
-// forgetRequests ends the demands without waiting leases and jobs for which old returns true.
-func (m *Machine) forgetRequests(k *consumer, old func(*demand) bool) {
-	for q, d := range k.queues {
-		if d.waits == 0 && d.holds == 0 && old(d) {
-			q.consumers--
-			delete(k.queues, q)
-			k.last = nil
-		}
+// forgetRequests ends the idle demands whose last request was not after a time, in steps. settle follows.
+func (m *Machine) forgetRequests(k *consumer, until core.Instant) {
+	k.forgetUntil = max(k.forgetUntil, until)
+	if !k.forgetting {
+		k.forgetting = true
+		m.inSteps(func() bool { return m.forgetNext(k) })
 	}
+}
+
+// forgetNext does the next part of forgetRequests.
+func (m *Machine) forgetNext(k *consumer) (more bool) {
+	d := k.oldest
+	if d == nil || d.askedAt > k.forgetUntil {
+		k.forgetting, k.forgetUntil = false, 0
+		m.settle(k)
+		return false
+	}
+	m.table.Touched++
+	if d.waits+d.holds == 0 {
+		m.forget(k, d)
+	} else {
+		k.unlist(d)
+	}
+	return true
+}
+
+// forget ends an idle demand.
+func (m *Machine) forget(k *consumer, d *demand) {
+	k.unlist(d)
+	k.idle--
+	d.queue.consumers--
+	delete(k.queues, d.queue)
+	k.last = nil
 }
 
 // settle starts the timer of a worker if one of its demands may become too old, and forgets a worker without demands.
 func (m *Machine) settle(k *consumer) {
-	if len(m.consumers.byName) > maxIdleConsumers && k.name != "" && k.clients == 0 && k.jobs == 0 {
-		m.forgetRequests(k, func(*demand) bool { return true })
+	if len(m.consumers.byName) > maxIdleConsumers && k.name != "" && k.clients == 0 && k.jobs == 0 && k.idle > 0 {
+		m.forgetRequests(k, m.table.Now)
 	}
-	if len(k.queues) == 0 {
+	switch {
+	case len(k.queues) == 0:
 		m.table.Timers.Remove(&k.timer)
 		m.consumers.drop(k)
-		return
-	}
-	if k.timer == 0 {
-		m.startConsumerTimer(k)
-	}
-}
-
-func (m *Machine) startConsumerTimer(k *consumer) {
-	first := core.Instant(0)
-	for _, d := range k.queues {
-		if d.waits == 0 && d.holds == 0 && (first == 0 || d.askedAt < first) {
-			first = d.askedAt
-		}
-	}
-	if first != 0 {
-		k.timer = m.table.Timers.Add(first.Add(seenFor), timer.Owner{Kind: table.TimerConsumer, Handle: k.number})
+	case k.idle > 0 && k.timer == 0 && !k.forgetting:
+		k.timer = m.table.Timers.Add(k.oldest.askedAt.Add(seenFor),
+			timer.Owner{Kind: table.TimerConsumer, Handle: k.number})
 	}
 }
 
@@ -186,19 +256,25 @@ func (m *Machine) startConsumerTimer(k *consumer) {
 func (m *Machine) consumerTimeout(number uint32) {
 	k := m.consumers.all[number]
 	k.timer = 0
-	m.forgetRequests(k, m.isOld)
-	m.settle(k)
+	m.forgetRequests(k, m.table.Now.Add(-seenFor))
 }
 
 // demandFor finds or creates the demand of a worker for a queue, which is fresh now.
 func (m *Machine) demandFor(k *consumer, q *jobQueue) *demand {
+	d := m.demandOf(k, q)
+	k.touch(d, m.table.Now)
+	return d
+}
+
+// demandOf finds or creates the demand of a worker for a queue. A new one must become fresh or get a job.
+func (m *Machine) demandOf(k *consumer, q *jobQueue) *demand {
 	d := k.queues[q]
 	if d == nil {
-		d = &demand{}
+		d = &demand{queue: q}
 		k.queues[q] = d
+		k.idle++
 		q.consumers++
 	}
-	d.askedAt = m.table.Now
 	return d
 }
 
@@ -245,14 +321,14 @@ func (c *client) waitConsumer() *consumer {
 // waitStarted counts a waiting lease of a client.
 func (m *Machine) waitStarted(c *client, q *jobQueue) {
 	if k := c.waitConsumer(); k != nil {
-		m.demandFor(k, q).waits++
+		k.add(m.demandFor(k, q), 1, 0)
 	}
 }
 
 // waitEnds ends the count of a waiting lease. The client still has its entries in the wait lists.
 func (m *Machine) waitEnds(c *client) {
 	if k := c.waitConsumer(); k != nil {
-		m.waiters.Each(c.waitEntries, func(n uint32) { m.demandFor(k, m.queues[n]).waits-- })
+		m.waiters.Each(c.waitEntries, func(n uint32) { k.add(m.demandFor(k, m.queues[n]), -1, 0) })
 		m.settle(k)
 	}
 }
@@ -260,8 +336,7 @@ func (m *Machine) waitEnds(c *client) {
 // leaseStarted counts a lease.
 func (m *Machine) leaseStarted(k *consumer, q *jobQueue) {
 	if k != nil {
-		m.demandFor(k, q).holds++
-		k.jobs++
+		k.add(m.demandFor(k, q), 0, 1)
 	}
 }
 
@@ -272,16 +347,17 @@ func (m *Machine) leaseEnded(k *consumer, q *jobQueue) {
 		return
 	}
 	d := k.queues[q]
-	d.holds--
-	k.jobs--
+	k.add(d, 0, -1)
 	if m.actor != nil {
-		d.askedAt = m.table.Now
+		k.touch(d, m.table.Now)
 	}
 	if d.holds > 0 {
 		return
 	}
-	closed := k.conns == 0 && k.name == "" // a connection of its own
-	m.forgetRequests(k, func(d *demand) bool { return closed || m.isOld(d) })
+	isClosed := k.conns == 0 && k.name == "" // a connection of its own
+	if d.waits == 0 && (isClosed || !d.listed || d.askedAt.Add(seenFor) <= m.table.Now) {
+		m.forget(k, d)
+	}
 	m.settle(k)
 }
 
@@ -289,16 +365,8 @@ func (m *Machine) leaseEnded(k *consumer, q *jobQueue) {
 // requests.
 func (m *Machine) leaseRestored(name string, q *jobQueue) {
 	k := m.consumers.named(name)
-	asked := core.Instant(0)
-	if d := k.queues[q]; d != nil {
-		asked = d.askedAt
-	}
-	m.leaseStarted(k, q)
-	k.queues[q].askedAt = asked
+	k.add(m.demandOf(k, q), 0, 1)
 }
-
-// isOld reports whether the last request was too long ago.
-func (m *Machine) isOld(d *demand) bool { return d.askedAt.Add(seenFor) <= m.table.Now }
 
 // shiftConsumers adapts to a change of the wall clock by the span by.
 func (m *Machine) shiftConsumers(by core.Instant) {
@@ -307,6 +375,7 @@ func (m *Machine) shiftConsumers(by core.Instant) {
 			continue
 		}
 		k.lastAt += by
+		k.forgetUntil += by
 		for _, d := range k.queues {
 			d.askedAt += by
 		}

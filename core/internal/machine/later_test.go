@@ -259,3 +259,80 @@ func TestChainOfEmptyBatchesEndsInSteps(t *testing.T) {
 		t.Errorf("the outermost batch is %v", i.Success)
 	}
 }
+
+// asked opens a worker that has asked for jobs of many queues, and has one.
+func (l *limited) asked(opts core.ClientOptions) (id core.ClientID, job core.Ref) {
+	names := make([]string, many)
+	for i := range names {
+		names[i] = fmt.Sprint("asked", i)
+		l.do(&core.CreateQueue{Queue: names[i]})
+		l.table.OpenBytes = 0
+	}
+	id = l.OpenClient(2, opts)
+	l.as(id, &core.Lease{Queues: names, Holder: core.HeldByNobody})
+	l.do(&core.Submit{Job: &core.Job{Queue: names[7]}})
+	lease := &core.Lease{Queues: names[7:8], Holder: core.HeldByNobody, LeaseFor: time.Hour}
+	return id, core.Ref{Seq: l.as(id, lease).Seq}
+}
+
+// workers counts the workers of the queues of asked.
+func (l *limited) workers() (n int) {
+	for _, q := range l.queues {
+		if q != nil && q.consumers > 0 {
+			n += int(q.consumers)
+		}
+	}
+	return n
+}
+
+func TestWorkerThatAskedForManyQueuesLeavesThemInSteps(t *testing.T) {
+	t.Parallel()
+	worker := core.ClientOptions{Protocol: core.Workq, Close: func() {}}
+	t.Run("the end of a lease looks at one", func(t *testing.T) {
+		t.Parallel()
+		l := newLimited()
+		id, job := l.asked(worker)
+		l.freshEffort()
+		if l.as(id, &core.Complete{Ref: job, Authority: core.ByAnyone}); l.table.Touched > 10 || l.workers() != many {
+			t.Errorf("%d were touched, %d workers count", l.table.Touched, l.workers())
+		}
+		l.rest(t)
+	})
+	t.Run("the end of its connection", func(t *testing.T) {
+		t.Parallel()
+		l := newLimited()
+		id, job := l.asked(worker)
+		l.CloseClient(2, id)
+		if steps := l.rest(t); steps < many/1000 || l.workers() != 1 {
+			t.Errorf("%d steps, %d workers count", steps, l.workers())
+		}
+		l.do(&core.Complete{Ref: job, Authority: core.ByAnyone})
+		if l.workers() != 0 {
+			t.Errorf("%d workers count", l.workers())
+		}
+	})
+	t.Run("a minute", func(t *testing.T) {
+		t.Parallel()
+		l := newLimited()
+		id, job := l.asked(worker)
+		at := core.Instant(2).Add(seenFor)
+		for more := true; more; {
+			if more = l.Tick(at, 100); l.table.Touched > freeEffort+2*l.links.Step() {
+				t.Errorf("%d were touched at once", l.table.Touched)
+			}
+			if err := l.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.workers() != 1 {
+			t.Errorf("%d workers count", l.workers())
+		}
+		l.Apply(at, id, []core.Op{&core.Complete{Ref: job, Authority: core.ByAnyone}})
+		if l.workers() != 1 { // the worker is there
+			t.Errorf("%d workers count", l.workers())
+		}
+		if l.Tick(at.Add(seenFor), 100); l.workers() != 0 {
+			t.Errorf("%d workers count after another minute", l.workers())
+		}
+	})
+}
