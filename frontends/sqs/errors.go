@@ -36,6 +36,7 @@ var (
 	batchTooLong         = &errorKind{"BatchRequestTooLong", legacy + "BatchRequestTooLong", 400}
 	resourceNotFound     = &errorKind{"ResourceNotFoundException", "ResourceNotFoundException", 404}
 	overLimit            = &errorKind{"OverLimit", "OverLimit", 403}
+	unsupported          = &errorKind{"UnsupportedOperation", legacy + "UnsupportedOperation", 400}
 	unknownOperation     = &errorKind{"UnknownOperationException", "InvalidAction", 400}
 	serialization        = &errorKind{"SerializationException", "MalformedInput", 400}
 	requestTooLarge      = &errorKind{"RequestEntityTooLarge", "RequestEntityTooLarge", 413}
@@ -71,6 +72,12 @@ func missing(parameter string) error {
 }
 
 func noQueue() error { return refuse(queueDoesNotExist, "The specified queue does not exist.") }
+
+// noPolicies is the error for a policy or a permission of a queue.
+func noPolicies() error {
+	return refuse(unsupported,
+		"Policies and permissions of queues are not supported: rights come from the roles of the broker's principals.")
+}
 
 // badValue is the error for an invalid parameter.
 func badValue(value any, parameter, reason string) error {

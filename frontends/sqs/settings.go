@@ -98,6 +98,8 @@ func checkSettings(attributes map[string]string, fifo bool) error {
 			return refuse(invalidAttributeName, "You can specify the %s only when FifoQueue is set to true.", name)
 		case s.onlyFIFO && !fifo:
 			return refuse(invalidAttributeName, "Unknown Attribute %s.", name)
+		case name == policyAttribute && attributes[name] != "": // an empty one removes it, which changes nothing
+			return noPolicies()
 		}
 		if name == kmsReuse && attributes[name] == "300" { // the default is not shown
 			attributes[name] = ""
@@ -141,8 +143,6 @@ func (s *setting) valid(value string) bool {
 		return false
 	case value == "":
 		return s.name == policyAttribute || s.name == redrivePolicy || s.name == redriveAllow || s.name == kmsKey
-	case s.name == policyAttribute:
-		return json.Valid([]byte(value))
 	}
 	return true
 }
