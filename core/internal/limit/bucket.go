@@ -35,8 +35,9 @@ type bucket struct {
 	ready   int       // ready jobs of its lanes
 	blocked blockList // groups that wait until it has room, unless it is shared
 
-	users   map[uint32]*sharedUser // by queue; of a shared bucket
-	waiting waitingUsers
+	users          map[uint32]*sharedUser // by queue; of a shared bucket
+	oldest, newest *sharedUser
+	waiting        waitingUsers
 }
 
 // oneTurn is the stride of a key with weight 1.

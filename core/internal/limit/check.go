@@ -271,6 +271,15 @@ func (c *Check) sharedBuckets() {
 				c.fail("shared limit %s is used by %d lanes of queue %d, which has others", name, u.lanes, n)
 			}
 		}
+		listed := 0
+		for u := b.oldest; u != nil; u = u.newer {
+			if listed++; b.users[u.in.queue] != u || u.newer != nil && u.serial >= u.newer.serial {
+				c.fail("shared limit %s lists queue %d as its user", name, u.in.queue)
+			}
+		}
+		if listed != len(b.users) {
+			c.fail("shared limit %s lists %d users of %d", name, listed, len(b.users))
+		}
 		if ready != b.ready {
 			c.fail("shared limit %s has %d ready jobs, counts %d", name, ready, b.ready)
 		}
@@ -307,7 +316,7 @@ func (c *Check) sorting() {
 			c.fail("queue %d needs no walk", q.queue)
 		}
 	}
-	if need != walks || (s.timer != 0) != (len(s.queues) > 0 || len(s.later) > 0 || s.retired) {
+	if need != walks || (s.timer != 0) != (len(s.queues) > 0 || s.hasLater() || s.retired) {
 		c.fail("%d queues need a walk, it is for %d, with a deadline: %v", need, walks, s.timer != 0)
 	}
 	c.count(s.timer != 0)

@@ -97,7 +97,7 @@ func (r *Rules) constrain(x *lanes, l *lane) {
 	l.byType = x.constraintOf(nil, own)
 	for _, b := range shared {
 		if l.byType.lanes == 0 {
-			l.byType.users = append(l.byType.users, b.userOf(x))
+			l.byType.users = append(l.byType.users, r.userOf(b, x))
 		}
 	}
 	l.byType.lanes++

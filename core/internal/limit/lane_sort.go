@@ -29,13 +29,22 @@ type laneSort struct {
 	lap    int
 	timer  timer.ID // the next step
 
-	// later are queues that get other lanes because a shared limit has changed. See findTypes for types.
+	// later are queues that get other lanes because a shared limit has changed, and users those of buckets. See
+	// findTypes for types.
 	later []uint32
+	users []userSort
 	types map[string]bool
 
 	// Once no queue needs the walk, another walk removes the buckets of retired lanes.
 	retired bool
 	bucket  uint32 // number of the last bucket that was examined
+}
+
+// userSort stands for the queues that have used a shared bucket since before a serial number. Other lanes of a queue
+// are a newer user.
+type userSort struct {
+	bucket *bucket
+	before uint64
 }
 
 // sorting is a queue whose jobs are sorted into lanes, and where the walk was when it joined. Queue 0 stands for
@@ -162,9 +171,36 @@ func (r *Rules) foundTypes() {
 
 // sharedStepDone opens the shared limits again if no queue is left to which a change must be applied.
 func (r *Rules) sharedStepDone() {
-	if r.sort.types == nil && len(r.sort.later) == 0 {
+	if r.sort.types == nil && !r.sort.hasLater() {
 		r.countedShared(0)
 	}
+}
+
+// sortLater applies shared limits to queues that wait for it, until that has a cost. It returns the cost.
+func (r *Rules) sortLater(most int) (cost int) {
+	s := &r.sort
+	for cost < most && s.hasLater() {
+		n := uint32(0)
+		if len(s.later) > 0 {
+			n, s.later = s.later[0], s.later[1:]
+		} else {
+			n = s.users[0].bucket.oldest.in.queue
+		}
+		cost += r.sortSharedQueue(n, most-cost)
+		r.sharedStepDone()
+	}
+	return cost
+}
+
+// hasLater reports whether a changed shared limit must be applied to more queues.
+func (s *laneSort) hasLater() bool {
+	for len(s.users) > 0 {
+		if u := s.users[0].bucket.oldest; u != nil && u.serial < s.users[0].before {
+			return true
+		}
+		s.users = s.users[1:]
+	}
+	return len(s.later) > 0
 }
 
 // drop ends the walk for a queue.
@@ -183,7 +219,7 @@ func (r *Rules) sortAgain() {
 	if len(s.queues) == 0 && sortInCost*int(r.buckets.Last()) <= r.sortStep {
 		r.dropRetired()
 	}
-	switch more := len(s.queues) > 0 || len(s.later) > 0 || s.retired; {
+	switch more := len(s.queues) > 0 || s.hasLater() || s.retired; {
 	case more && s.timer == 0:
 		s.timer = r.table.Timers.Add(r.table.Now.Add(sortPause), timer.Owner{Kind: table.TimerSort})
 	case !more: // little work is left
@@ -198,13 +234,7 @@ func (r *Rules) SortTimeout() {
 	if len(s.queues) == 0 {
 		r.dropRetired()
 	}
-	cost := 0
-	for len(s.later) > 0 && cost < r.sortStep {
-		n := s.later[0]
-		s.later = s.later[1:]
-		cost += r.sortSharedQueue(n, r.sortStep-cost)
-		r.sharedStepDone()
-	}
+	cost := r.sortLater(r.sortStep)
 	for len(s.queues) > 0 && cost < r.sortStep {
 		if s.hasSeenAll(&s.queues[0]) {
 			n := s.queues[0].queue

@@ -44,7 +44,7 @@ func (r *Rules) putShared(to *core.Limit) core.Commit {
 		return commit
 	}
 	r.findTypes(added)
-	r.sortShared(r.queuesUnder(s))
+	r.sortUnder(s)
 	return commit
 }
 
@@ -117,10 +117,9 @@ func (r *Rules) removeShared(name string) (core.Commit, error) {
 	r.unindexShared(s)
 	r.table.LogMeta(core.MetaEntry{Name: SharedPrefix + s.Name})
 	commit := r.table.Promise()
-	affected := r.queuesUnder(s)
 	r.dropBucket(s.bucket)
 	s.bucket.limit = core.Throttle{} // jobs may keep slots of this limit until they are sorted
-	r.sortShared(affected)
+	r.sortUnder(s)
 	return commit, nil
 }
 
@@ -134,44 +133,39 @@ func (r *Rules) newTypes(types []string) (added []string) {
 	return added
 }
 
-// queuesUnder returns the queues that are or may come under a limit, in the order of their numbers: those that it
-// names, also by their usual type, and those with lanes of its types. findTypes finds the queues with jobs of types
-// that no limit had.
-func (r *Rules) queuesUnder(s *sharedLimit) []uint32 {
-	found := map[uint32]bool{}
+// sortUnder applies shared limits to the queues that are or may come under a limit: to as many as a step allows now, to
+// the others in further steps. These are the queues that it names, also by their usual type, and those with lanes of
+// its types. findTypes finds the queues with jobs of types that no limit had.
+func (r *Rules) sortUnder(s *sharedLimit) {
+	x := &r.sort
 	for _, queue := range s.Queues {
-		found[r.table.QueueNumber(queue)] = true
+		x.later = append(x.later, r.table.QueueNumber(queue))
 	}
+	found := map[*bucket]bool{}
+	usersOf := func(b *bucket) {
+		if b.oldest != nil && !found[b] {
+			found[b] = true
+			x.users = append(x.users, userSort{b, r.nextSerial()})
+		}
+	}
+	usersOf(s.bucket)
 	for _, typ := range s.Types {
-		n := r.table.QueueNumber(typ)
-		if found[n] = true; n != 0 && r.queues[n].Jobs() > 0 {
-			r.queues[n].limitedTypes = true
+		if n := r.table.QueueNumber(typ); n != 0 {
+			x.later = append(x.later, n)
+			r.queues[n].limitedTypes = r.queues[n].limitedTypes || r.queues[n].Jobs() > 0
 		}
 		for _, o := range r.shared.ofType[typ] {
-			for n := range o.bucket.users {
-				found[n] = true
+			if o != s { // all limits of a type have the same lanes of it
+				usersOf(o.bucket)
+				break
 			}
 		}
 	}
-	for n := range s.bucket.users {
-		found[n] = true
+	r.sortLater(r.sortStep)
+	if x.hasLater() {
+		r.shared.sorting[0] = true
 	}
-	delete(found, 0)
-	return slices.Sorted(maps.Keys(found))
-}
-
-// sortShared applies shared limits to some queues: to as many as a step allows now, to the others in further steps.
-func (r *Rules) sortShared(queues []uint32) {
-	left := r.sortStep
-	for i, n := range queues {
-		if left <= 0 {
-			r.sort.later = append(r.sort.later, queues[i:]...)
-			r.shared.sorting[0] = true
-			r.sortAgain()
-			return
-		}
-		left -= r.sortSharedQueue(n, left)
-	}
+	r.sortAgain()
 }
 
 // sortSharedQueue applies shared limits to a queue, and returns the cost.

@@ -89,8 +89,13 @@ func TestChangesOfASharedLimitTouchFewQueuesAtOnce(t *testing.T) {
 			sorting++
 		}
 	}
-	if sorting > 2 || len(f.rules.sort.later) < queues-3 {
-		t.Errorf("%d queues are sorted at once, %d later", sorting, len(f.rules.sort.later))
+	x := &f.rules.sort
+	if !x.hasLater() {
+		t.Fatal("no queue is sorted later")
+	}
+	later := len(x.users[0].bucket.users)
+	if sorting > 2 || len(x.later) > 0 || later < queues-3 {
+		t.Errorf("%d queues are sorted at once, %d later, %d are listed", sorting, later, len(x.later))
 	}
 	f.finishWalk()
 	f.want("q03", 1, 7, 8)

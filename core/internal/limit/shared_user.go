@@ -8,6 +8,7 @@ import "slices"
 type sharedUser struct {
 	of      *bucket
 	in      *lanes
+	serial  uint64
 	lanes   int
 	ready   int // ready jobs of its lanes
 	blocked blockList
@@ -15,6 +16,8 @@ type sharedUser struct {
 	isWaiting  bool   // in of.waiting
 	since      uint64 // the round in which it began to wait
 	prev, next *sharedUser
+
+	older, newer *sharedUser // of the bucket
 }
 
 // waitingUsers are the users that have found a shared bucket full since they were last offered, the longest first.
@@ -28,11 +31,16 @@ type waitingUsers struct {
 }
 
 // userOf finds or creates the user of a shared bucket for a queue.
-func (b *bucket) userOf(x *lanes) *sharedUser {
+func (r *Rules) userOf(b *bucket, x *lanes) *sharedUser {
 	u := b.users[x.queue]
 	if u == nil {
-		u = &sharedUser{of: b, in: x}
-		b.users[x.queue] = u
+		u = &sharedUser{of: b, in: x, serial: r.nextSerial(), older: b.newest}
+		if b.users[x.queue] = u; u.older != nil {
+			u.older.newer = u
+		} else {
+			b.oldest = u
+		}
+		b.newest = u
 		x.users = append(x.users, u)
 	}
 	return u
@@ -77,6 +85,16 @@ func (x *lanes) leaveShared(u *sharedUser) {
 	u.of.endWait(u)
 	u.of.ready -= u.ready
 	delete(u.of.users, x.queue)
+	if u.older != nil {
+		u.older.newer = u.newer
+	} else {
+		u.of.oldest = u.newer
+	}
+	if u.newer != nil {
+		u.newer.older = u.older
+	} else {
+		u.of.newest = u.older
+	}
 	x.users = slices.DeleteFunc(x.users, func(o *sharedUser) bool { return o == u })
 }
 

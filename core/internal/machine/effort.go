@@ -24,7 +24,6 @@ import (
 //   - The deadlines that move when the clock is set: 3 ms, once for each time that somebody sets the clock.
 //   - The registrations of a worker, of which Gearman allows 10,000, when it begins or ends to wait: 25 ms.
 //   - The queues that a client names in one operation: 6 ms.
-//   - The queues under a shared limit that is set or removed: they are listed at once, and sorted in steps.
 //   - The types and keys of a queue whose limits are listed with their use, and 20,000 leased jobs.
 //   - The jobs that a client watches, when it logs in again and stays (CancelWaits).
 
