@@ -88,6 +88,27 @@ func TestLongSearchGoesOnInTheNextOne(t *testing.T) {
 	f.check()
 }
 
+// TestSearchPassesFewLanesAtALimitOfTheWorker has a worker with a job of each of many keys, of which each worker may
+// have one.
+func TestSearchPassesFewLanesAtALimitOfTheWorker(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}})
+	f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeKey, ""), Throttle: core.Throttle{LeasedPerWorker: 1}})
+	for i := range 2 * maxPassed {
+		f.submit(fmt.Sprint("q tag=c:", i%maxPassed))
+	}
+	f.submit("q tag=c:last")
+	for range maxPassed {
+		f.next("q", 1)
+	}
+	f.want("q", 1)
+	if h := f.next("q", 2); h == 0 || f.table.At(h).Seq != maxPassed+1 {
+		t.Errorf("another worker gets handle %d", h)
+	}
+	f.want("q", 1, 2*maxPassed+1) // a lane less to pass
+}
+
 // TestRoomInASharedLimitIsOfferedToFewQueues has many queues with clients that wait for one shared limit.
 func TestRoomInASharedLimitIsOfferedToFewQueues(t *testing.T) {
 	t.Parallel()

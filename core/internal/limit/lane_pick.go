@@ -8,6 +8,11 @@ import (
 // searchSteps is how many groups a search blocks and lanes it moves at most, and how many lanes a count examines.
 const searchSteps = 1_000
 
+// maxPassed is how many lanes a search passes at most because the worker has as many jobs of their types or keys as it
+// may have. A worker that would pass more gets no job of the queue until a job of it ends: no index can order the lanes
+// for each worker, and a worker has to hold about as many jobs for that.
+const maxPassed = 5_000
+
 // OpenFront returns the next job of a queue with lanes, or zero if no job can be handed out now. The job may be
 // unfit. A search that has done searchSteps ends without a job, although there may be one, and reports that it is
 // unfinished: it has to be repeated soon, and goes on where it was.
@@ -19,7 +24,7 @@ func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 	}
 	r.releaseShared(x)
 	s := search{who: who}
-	for s.at < x.open.Len() && s.steps < searchSteps {
+	for s.at < x.open.Len() && s.steps < searchSteps && s.passed < maxPassed {
 		g := x.groups.At(x.open.At(s.at))
 		if s.best != nil && !s.isBefore(x, g) {
 			break
@@ -37,6 +42,7 @@ func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 			return l.ready.Front(), false
 		default:
 			s.at++
+			s.passed++
 			r.searchGroup(x, g, &s)
 		}
 	}
@@ -51,11 +57,12 @@ func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 
 // search is a search for a lane.
 type search struct {
-	who   Asker
-	at    int // index in lanes.open: the groups before have nothing for the worker, or only best
-	steps int
-	best  *lane  // found behind the first lane of its group, which the worker's limits exclude
-	turn  uint64 // of best in its group
+	who    Asker
+	at     int // index in lanes.open: the groups before have nothing for the worker, or only best
+	steps  int
+	passed int    // lanes of which the worker has as many jobs as it may have
+	best   *lane  // found behind the first lane of its group, which the worker's limits exclude
+	turn   uint64 // of best in its group
 }
 
 // isBefore reports whether the first lane of a group is before the best lane so far.
@@ -66,19 +73,19 @@ func (s *search) isBefore(x *lanes, g *laneGroup) bool {
 	return x.before(x.first(g).ready.Front(), s.best.ready.Front())
 }
 
-// searchGroup searches a group for a lane of which the worker may get a job. Beside its steps it examines the lanes
-// of keys of which the worker holds as many jobs as it may.
+// searchGroup searches a group for a lane of which the worker may get a job.
 func (r *Rules) searchGroup(x *lanes, g *laneGroup, s *search) {
-	last := g.lanes.Front()
+	last := g.lanes.Front() // it has been passed
 	seen := func(n uint32) bool { return n == last || x.laneBefore(n, last) }
 	walk := g.lanes.From(seen)
-	for n := walk.Next(); n != 0 && s.steps < searchSteps; n = walk.Next() {
+	for n := walk.Next(); n != 0 && s.steps < searchSteps && s.passed < maxPassed; n = walk.Next() {
 		l := x.slots.At(n)
 		switch {
 		case !r.workerHasRoom(l.buckets[ofType], s.who) && g.under.key == nil:
 			return // nor has any other lane of the group
 		case !r.laneHasRoom(l, s.who):
 			last = n
+			s.passed++
 		case r.isMisplaced(l):
 			r.moveLane(x, l, s)
 			walk = g.lanes.From(seen)
