@@ -237,8 +237,11 @@ func (v *checker) route(setting string, r Route) {
 	v.oneOf(setting+".from", r.From, allWireNames()...)
 	v.word(setting+".set.queue", r.Set.Queue, 255)
 	if r.Match == (Target{}) {
-		v.complain(setting, "matches nothing: match.queue%s is missing",
-			map[bool]string{true: " or match.type"}[hasTypes(r.From)])
+		missing := "match.queue"
+		if hasTypes(r.From) {
+			missing += " or match.type"
+		}
+		v.complain(setting, "matches nothing: %s is missing", missing)
 	}
 	if r.Set == (Target{}) {
 		v.complain(setting, "changes nothing: set.queue or set.type is missing")

@@ -81,7 +81,11 @@ func (s Script) Play(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	for _, split := range []bool{false, true} {
-		t.Run(map[bool]string{false: "whole", true: "byte by byte"}[split], func(t *testing.T) {
+		name := "whole"
+		if split {
+			name = "byte by byte"
+		}
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stage := s.Stage(t)
 			stage.Split = split

@@ -148,7 +148,11 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	case sub == "exists":
 		b = redcon.AppendArray(b, len(args)-2)
 		for _, sha := range args[2:] {
-			b = appendReply(b, map[bool]float64{true: 1}[s.front.scripts.has(sha)])
+			known := 0.0
+			if s.front.scripts.has(sha) {
+				known = 1
+			}
+			b = appendReply(b, known)
 		}
 		return b, 0
 	case sub == "flush":

@@ -8,7 +8,7 @@ import (
 
 // diagnose describes the condition of a queue in some sentences, and why its next job waits.
 func diagnose(q *service.Queue) string {
-	waiting := plural(q.Ready, "job") + " " + map[bool]string{true: "waits", false: "wait"}[q.Ready == 1]
+	waiting := plural(q.Ready, "job") + " " + verb(q.Ready, "wait")
 	if q.OldestS >= 1 {
 		waiting += ", the oldest for " + seconds(q.OldestS)
 	}
@@ -35,8 +35,7 @@ func idleSentence(q *service.Queue) string {
 	case q.Leased > 0:
 		return "Nothing waits; " + plural(q.Leased, "job") + " " + isAre(q.Leased) + " running."
 	case q.Blocked > 0:
-		wait := map[bool]string{true: " waits", false: " wait"}[q.Blocked == 1]
-		return plural(q.Blocked, "job") + wait + " for other jobs."
+		return plural(q.Blocked, "job") + " " + verb(q.Blocked, "wait") + " for other jobs."
 	case q.Retrying > 0:
 		return "Nothing waits; " + plural(q.Retrying, "failed job") + " will be tried again."
 	case q.Scheduled > 0:
@@ -50,8 +49,7 @@ func idleSentence(q *service.Queue) string {
 // paceSentence compares the rates of finished and new jobs.
 func paceSentence(q *service.Queue) string {
 	busy := max(q.Workers, 1)
-	finish := map[bool]string{true: "finishes ", false: "finish "}[busy == 1]
-	pace := plural(busy, "worker") + " " + finish + rate(q.OutRate) + ", " + rate(q.InRate) + " come in: "
+	pace := plural(busy, "worker") + " " + verb(busy, "finish") + " " + rate(q.OutRate) + ", " + rate(q.InRate) + " come in: "
 	switch d := q.InRate - q.OutRate; {
 	case d > 0.05:
 		return pace + "the queue grows by " + rate(d) + "."

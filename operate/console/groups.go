@@ -75,7 +75,10 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 		d.AllGroups = with(here, "groups", "all")
 	}
 	if d.Sparks {
-		order := map[bool]string{true: "largest"}[d.Newest]
+		order := ""
+		if d.Newest {
+			order = "largest"
+		}
 		d.GroupOrder = with(here, "classes", order, "groups", r.query.Get("groups"))
 	}
 	here.Del("groups")

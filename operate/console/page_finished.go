@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,8 +39,7 @@ func finishedPage(r *request) (*view, error) {
 	}
 	for _, kind := range append([]string{""}, finishedKinds...) {
 		d.Kinds = append(d.Kinds, choice{
-			Value: kind, Label: map[bool]string{true: "ended in any way", false: kind}[kind == ""],
-			Chosen: kind == d.Kind,
+			Value: kind, Label: cmp.Or(kind, "ended in any way"), Chosen: kind == d.Kind,
 		})
 	}
 	offset, err := strconv.Atoi(r.query.Get("offset"))

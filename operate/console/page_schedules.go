@@ -110,8 +110,11 @@ func (r *request) putSchedule(name string, create bool) (*view, error) {
 		_, err = r.service.PutSchedule(r.Context(), r.caller, change, create)
 	}
 	if err == nil {
-		return r.back("schedules",
-			"The schedule "+name+" is "+map[bool]string{true: "created.", false: "changed."}[create])
+		done := "changed"
+		if create {
+			done = "created"
+		}
+		return r.back("schedules", "The schedule "+name+" is "+done+".")
 	}
 	return again(r, err, schedulesPage, func(d *schedulesData, reason string) {
 		d.Problem, d.Open, d.Editing, d.AskText = reason, true, !create, asksForText(err)

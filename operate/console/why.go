@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"errors"
+	"strings"
 
 	"broker/operate/service"
 )
@@ -55,6 +56,17 @@ func isAre(n int) string {
 		return "is"
 	}
 	return "are"
+}
+
+// verb is a verb in the form for n subjects.
+func verb(n int, word string) string {
+	switch {
+	case n != 1:
+		return word
+	case strings.HasSuffix(word, "sh"):
+		return word + "es"
+	}
+	return word + "s"
 }
 
 // jobsAhead counts the ready jobs of the queue that are handed out before a job.

@@ -231,7 +231,11 @@ func TestOperationsWithoutTagMeetFaultsToo(t *testing.T) {
 	core.DoOnce(h, core.HTTP, &core.Submit{Job: &core.Job{Queue: "mail"}})
 	for run := range 3 {
 		job := core.DoOnce(h, core.HTTP, &core.Lease{Queues: []string{"mail"}, Holder: core.HeldByNobody})[0]
-		if want := map[bool]core.ReplyKind{true: core.Assigned, false: core.NothingReady}[run < 2]; job.Kind != want {
+		want := core.Assigned
+		if run == 2 {
+			want = core.NothingReady
+		}
+		if job.Kind != want {
 			t.Fatalf("lease %d: got %v, want %v", run, job.Kind, want)
 		}
 		if run == 2 {

@@ -95,7 +95,10 @@ func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *
 	}
 	c := s.open(caller)
 	defer c.Close()
-	action := map[bool]string{true: "drain", false: "resume"}[on]
+	action := "resume"
+	if on {
+		action = "drain"
+	}
 	if err := s.audited(ctx, c, AuditEntry{Action: action}, op); err != nil {
 		return Drain{}, err
 	}

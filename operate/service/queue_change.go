@@ -54,7 +54,10 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		}
 	}
 	if change.Paused != nil {
-		action := map[bool]string{true: "queue.pause", false: "queue.resume"}[*change.Paused]
+		action := "queue.resume"
+		if *change.Paused {
+			action = "queue.pause"
+		}
 		op := &core.PauseQueue{Queue: name, Paused: *change.Paused}
 		if err := s.audited(ctx, c, AuditEntry{Action: action, Target: name}, op); err != nil {
 			return Queue{}, err
@@ -183,7 +186,10 @@ func (s *Service) ClearQueue(
 			break
 		}
 	}
-	action := map[bool]string{true: "queue.remove", false: "queue.clear"}[drop]
+	action := "queue.clear"
+	if drop {
+		action = "queue.remove"
+	}
 	commit := s.note(c, AuditEntry{Action: action, Target: name, Jobs: removed})
 	return removed, c.committed(ctx, commit)
 }

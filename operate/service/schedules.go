@@ -186,7 +186,10 @@ func (s *Service) PutSchedule(
 		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog,
 		Missed: core.Missed(missed),
 	}}
-	action := map[bool]string{true: "schedule.create", false: "schedule.change"}[create]
+	action := "schedule.change"
+	if create {
+		action = "schedule.create"
+	}
 	if err := s.audited(ctx, c, AuditEntry{Action: action, Target: change.Name}, op); err != nil {
 		return Schedule{}, scheduleError(err)
 	}
@@ -262,7 +265,10 @@ func (s *Service) mayChangeSchedule(ctx context.Context, c *session, name string
 
 // PauseSchedule pauses or resumes a schedule.
 func (s *Service) PauseSchedule(ctx context.Context, caller Caller, name string, paused bool) error {
-	action := map[bool]string{true: "schedule.pause", false: "schedule.resume"}[paused]
+	action := "schedule.resume"
+	if paused {
+		action = "schedule.pause"
+	}
 	_, err := s.changeSchedule(ctx, caller, action, name, &core.PauseSchedule{Name: name, Paused: paused})
 	return err
 }

@@ -142,7 +142,10 @@ func drainCommand() *cobra.Command {
 	off := cmd.Flags().Bool("off", false, "hand out jobs again")
 	wait := cmd.Flags().Bool("wait", false, "wait until no worker has a job")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
-		path := map[bool]string{true: "resume", false: "drain"}[*off]
+		path := "drain"
+		if *off {
+			path = "resume"
+		}
 		var state service.Drain
 		raw, err := c.call(cmd.Context(), http.MethodPost, path, nil, map[string]any{}, &state)
 		for err == nil && *wait && !*off && state.Leased > 0 && cmd.Context().Err() == nil {
@@ -175,7 +178,10 @@ func healthcheckCommand() *cobra.Command {
 	live := cmd.Flags().Bool("live", false, "also while the broker starts or drains")
 	timeout := cmd.Flags().Duration("timeout", 5*time.Second, "how long to wait")
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
-		path := map[bool]string{true: "healthz", false: "readyz"}[*live]
+		path := "readyz"
+		if *live {
+			path = "healthz"
+		}
 		c.http.Timeout = *timeout
 		req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, c.base.JoinPath(path).String(), nil)
 		if err != nil {

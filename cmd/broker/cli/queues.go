@@ -49,10 +49,10 @@ func queuesCommand() *cobra.Command {
 
 // pauseCommand is pause or resume.
 func pauseCommand(name string, paused bool) *cobra.Command {
-	about := map[bool]string{
-		true:  "stop handing out the jobs of queues",
-		false: "hand out the jobs of paused queues again",
-	}[paused]
+	about, done := "hand out the jobs of paused queues again", "resumed"
+	if paused {
+		about, done = "stop handing out the jobs of queues", "paused"
+	}
 	cmd := &cobra.Command{
 		Use: name + " QUEUE...", Short: about, Args: cobra.MinimumNArgs(1),
 		Example: "  broker " + name + " emails reports",
@@ -71,8 +71,7 @@ func pauseCommand(name string, paused bool) *cobra.Command {
 				}
 				continue
 			}
-			word := map[bool]string{true: "paused", false: "resumed"}[paused]
-			if err := printLine(cmd, "%s %s", name, word); err != nil {
+			if err := printLine(cmd, "%s %s", name, done); err != nil {
 				return err
 			}
 		}

@@ -245,7 +245,10 @@ func (m *topModel) togglePause() tea.Cmd {
 		return nil
 	}
 	q := m.data.queues[m.cursor]
-	verb := map[bool]string{true: "resume", false: "pause"}[q.Paused]
+	verb := "pause"
+	if q.Paused {
+		verb = "resume"
+	}
 	m.question = &topQuestion{
 		fmt.Sprintf("%s queue %s? y: yes, any other key: no", verb, oneLine(q.Name, 60)), m.sendPause(q),
 	}
@@ -253,7 +256,10 @@ func (m *topModel) togglePause() tea.Cmd {
 }
 
 func (m *topModel) sendPause(q service.Queue) tea.Cmd {
-	word := map[bool]string{true: "resumed", false: "paused"}[q.Paused]
+	word := "paused"
+	if q.Paused {
+		word = "resumed"
+	}
 	return m.send(q.Name+" "+word, http.MethodPatch, "queues/"+url.PathEscape(q.Name),
 		map[string]any{"paused": !q.Paused})
 }

@@ -26,8 +26,11 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 					l.FromConfig))
 		}
 		for _, s := range a.Sharings {
-			got = append(got, fmt.Sprintf("%s %v %v %v %v%s", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig,
-				map[bool]string{true: " ordered"}[s.Ordered]))
+			text := fmt.Sprintf("%s %v %v %v %v", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig)
+			if s.Ordered {
+				text += " ordered"
+			}
+			got = append(got, text)
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -65,14 +65,19 @@ func (r *reader) limitOp(verb string, tag uint64) core.Op {
 func (p *player) limits(a *core.Answer) string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	mark := map[bool]string{true: " configured"}
+	mark := func(text string, is bool) string {
+		if is {
+			return " " + text
+		}
+		return ""
+	}
 	for _, l := range a.Limits {
 		if l.IsShared() {
 			say("%s", p.sharedLimit(&l))
 			continue
 		}
 		say("%s scope=%d name=%q leased=%d per-worker=%d slot-for=%v rate=%v burst=%d%s", l.Queues[0], l.Scope, l.Of,
-			l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst, mark[l.FromConfig])
+			l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst, mark("configured", l.FromConfig))
 		for _, u := range l.Uses {
 			text := fmt.Sprintf("  %q taken=%d ready=%d", u.Name, u.Taken, u.Ready)
 			if u.NextAt != 0 {
@@ -86,8 +91,7 @@ func (p *player) limits(a *core.Answer) string {
 	}
 	for _, s := range a.Sharings {
 		say("%s key=%d %s fair=%v weights=%v%s%s", s.Queue, s.Key.Kind, s.Key.Tag, s.Fair, s.Weights,
-			map[bool]string{true: " ordered"}[s.Ordered],
-			mark[s.FromConfig])
+			mark("ordered", s.Ordered), mark("configured", s.FromConfig))
 	}
 	if lines == nil {
 		return "none"

@@ -21,7 +21,11 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 	}
 	q := m.queues[n]
 	if q.paused != op.Paused {
-		m.queueEvent(q, map[bool]core.EventKind{true: core.EventQueuePaused, false: core.EventQueueResumed}[op.Paused])
+		event := core.EventQueueResumed
+		if op.Paused {
+			event = core.EventQueuePaused
+		}
+		m.queueEvent(q, event)
 	}
 	until := core.Instant(0)
 	if op.Paused && op.For > 0 {
