@@ -239,7 +239,8 @@ type KeyUse struct {
 type LimitInfo struct {
 	Limit
 	// by name; with more than MaxLimitUses types or keys, those with the most slots taken, then with the most ready
-	// jobs; one of a shared limit, with Slots only if it was asked for by name
+	// jobs; with more than 20,000, those of 20,000 of them; one of a shared limit, with Slots only if it was asked for
+	// by name
 	Uses []LimitUse
 }
 

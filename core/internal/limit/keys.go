@@ -2,6 +2,7 @@ package limit
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -95,11 +96,11 @@ func (r *Rules) keysOf(q *Queue) []core.KeyUse {
 		return keys
 	}
 	at := map[string]int{}
-	for name, l := range q.lanes.names {
-		i, known := at[name.key]
+	for l := range r.firstLanes(q.lanes) {
+		i, known := at[l.name.key]
 		if !known {
 			i = len(keys)
-			at[name.key], keys = i, append(keys, core.KeyUse{Name: name.key})
+			at[l.name.key], keys = i, append(keys, core.KeyUse{Name: l.name.key})
 		}
 		keys[i].Ready += l.ready.Len()
 		keys[i].Leased += l.leased
@@ -114,11 +115,24 @@ func (r *Rules) keysOf(q *Queue) []core.KeyUse {
 		shown[keys[i].Name] = i
 		keys[i].Rate = r.rateOf(keyName{q.Name, keys[i].Name})
 	}
-	for name, l := range q.lanes.names {
-		i, listed := shown[name.key]
+	for l := range r.firstLanes(q.lanes) {
+		i, listed := shown[l.name.key]
 		if oldest := r.table.OldestIn(&l.ready); listed && oldest != 0 {
 			keys[i].OldestAge = max(keys[i].OldestAge, r.table.Now.Sub(oldest))
 		}
 	}
 	return keys
+}
+
+// firstLanes goes through the lanes that keysOf examines.
+func (r *Rules) firstLanes(x *lanes) iter.Seq[*lane] {
+	return func(yield func(*lane) bool) {
+		looks := 0
+		for l := range x.slots.All() {
+			if looks++; looks > MaxLooks || !yield(l) {
+				break
+			}
+		}
+		r.table.Touched += looks
+	}
 }

@@ -131,11 +131,16 @@ func (r *Rules) usesOf(q *Queue, name limitName, held slotHolders) []core.LimitU
 		}
 		return uses
 	}
+	looks := 0
 	for id, b := range q.lanes.buckets {
+		if looks++; looks > MaxLooks {
+			break
+		}
 		if _, own := q.rules.limits[id]; id.scope == name.scope && (!own || id.of == "") {
 			add(b)
 		}
 	}
+	r.table.Touched += looks
 	if len(uses) > core.MaxLimitUses {
 		slices.SortFunc(uses, func(a, b core.LimitUse) int {
 			return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Name, b.Name))
@@ -157,8 +162,9 @@ func (r *Rules) nextAt(b *bucket) core.Instant {
 // slotHolders are the leased jobs that have slots, the oldest lease first.
 type slotHolders map[*bucket][]core.SlotUse
 
-// maxHolderLooks is how many leased jobs a list of the holders of slots examines, the oldest lease first.
-const maxHolderLooks = 20_000
+// MaxLooks is how many leased jobs a list of the limits of a queue or of a shared limit examines for the holders of
+// slots, the oldest lease first, and how many buckets for each limit of all types or keys, and lanes for the keys.
+const MaxLooks = 20_000
 
 // holdersIn returns the holders of the slots in the buckets of a queue. It goes through the leased jobs only once,
 // regardless of the number of limits, types and keys.
@@ -194,8 +200,10 @@ func (r *Rules) holdersOf(only *bucket) []core.SlotUse {
 // leasedJobs goes through the first leased jobs, and returns those with limits.
 func (r *Rules) leasedJobs(yield func(h uint32) bool) {
 	walk := r.table.ByState[core.Leased].From(nil)
-	for h, looks := walk.Next(), 0; h != 0 && looks < maxHolderLooks; h = walk.Next() {
-		if looks++; r.limitsOf(h) != nil && !yield(h) {
+	for h, looks := walk.Next(), 0; h != 0 && looks < MaxLooks; h = walk.Next() {
+		looks++
+		r.table.Touched++
+		if r.limitsOf(h) != nil && !yield(h) {
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/internal/limit"
 	"broker/core/internal/link"
 )
 
@@ -19,13 +20,15 @@ import (
 // count when a step or a page ends. Check returns the first operation that did more, so every test that calls Check
 // enforces the bound.
 //
-// What is not counted, with the time that it takes for 100,000 of them:
+// What is not counted, by design, with the time that it takes for 100,000 of them:
 //
-//   - The deadlines that move when the clock is set: 3 ms, once for each time that somebody sets the clock.
-//   - The registrations of a worker, of which Gearman allows 10,000, when it begins or ends to wait: 25 ms.
-//   - The queues that a client names in one operation: 6 ms.
-//   - The types and keys of a queue whose limits are listed with their use, and 20,000 leased jobs.
-//   - The jobs that a client watches, when it logs in again and stays (CancelWaits).
+//   - The deadlines that move when the clock is set: 3 ms, once for each time that somebody sets the clock. Between two
+//     steps, deadlines of both clocks would be due.
+//   - The registrations of a worker, of which Gearman allows 10,000, when it begins or ends to wait: 25 ms. A worker
+//     that waited for part of its queues could miss a job.
+//   - The queues that a client names in one operation, whose size the protocol limits: 6 ms.
+//   - The jobs that a client watches, when it logs in again and stays (CancelWaits): none may send it an event after
+//     that.
 
 // freeEffort is what every operation may touch.
 const freeEffort = 64
@@ -68,8 +71,9 @@ func (m *Machine) effortOf(op core.Op) int {
 	case *core.DropQueue:
 		asks = purgeLook * removals(op.Limit)
 	case *core.ListLimits:
-		if op.Queue == "" {
-			asks = 2 * core.MaxLimits // a page, and the names and limits of its last row
+		asks = 2 * core.MaxLimits // a page, and the names and limits of its last row
+		if op.Queue != "" || op.Name != "" {
+			asks = 5 * limit.MaxLooks // leased jobs, all types, all keys, and twice the lanes
 		}
 	case *core.ListJobs:
 		asks = m.effort.Look

@@ -3,8 +3,10 @@ package machine
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"broker/core"
+	"broker/core/internal/limit"
 )
 
 // TestUsesOfALimitAreBounded lists a limit with more keys than a reply holds: it shows the busiest keys.
@@ -43,5 +45,29 @@ func TestUsesOfALimitAreBounded(t *testing.T) {
 	}
 	if before.Name != "zz-taken" || before.Taken != 1 || len(before.Slots) != 1 || before.Slots[0].Worker != "w" {
 		t.Errorf("the key with a slot: %+v", before)
+	}
+}
+
+// TestUsesOfALimitExamineFewKeys lists a limit with more keys than a list examines.
+func TestUsesOfALimitExamineFewKeys(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	l.do(&core.PutLimit{Limit: core.Limit{
+		Selector: core.InQueue("q", core.ScopeKey, ""), Throttle: core.Throttle{Leased: 1},
+	}})
+	l.do(&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "shop"}}})
+	for i := range 2 * limit.MaxLooks {
+		l.submitted(core.Job{Tags: []string{fmt.Sprint("shop:", i)}})
+	}
+	l.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w", LeaseFor: time.Hour})
+	r := l.do(&core.ListLimits{Queue: "q", WithKeys: true})
+	if len(r.Limits[0].Uses) != core.MaxLimitUses || len(r.Keys) != core.MaxLimitUses {
+		t.Errorf("%d uses, %d keys", len(r.Limits[0].Uses), len(r.Keys))
+	}
+	if l.table.Touched < 3*limit.MaxLooks || l.table.Touched > 3*limit.MaxLooks+10 {
+		t.Errorf("%d were touched", l.table.Touched)
+	}
+	if err := l.Check(); err != nil {
+		t.Error(err)
 	}
 }
