@@ -83,15 +83,20 @@ type Drain struct {
 	Leased   int  `json:"leased" doc:"jobs that are still leased"`
 }
 
-// SetDrain stops or resumes handing out jobs. refuse decides whether new jobs are refused during that time; nil: as
-// configured.
+// DrainOp returns the operation that starts or ends a drain. refuse decides whether new jobs are refused while it lasts;
+// nil: as configured.
+func (s *Service) DrainOp(on bool, refuse *bool) *core.Drain {
+	refuses := s.o.DrainRejectsNewJobs
+	if refuse != nil {
+		refuses = *refuse
+	}
+	return &core.Drain{On: on, RefuseJobs: on && refuses}
+}
+
+// SetDrain starts or ends a drain, as DrainOp says.
 func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *bool) (Drain, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return Drain{}, err
-	}
-	op := &core.Drain{On: on, RefuseJobs: on && s.o.DrainRejectsNewJobs}
-	if refuse != nil {
-		op.RefuseJobs = on && *refuse
 	}
 	c := s.open(caller)
 	defer c.Close()
@@ -99,7 +104,7 @@ func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *
 	if on {
 		action = "drain"
 	}
-	if err := s.audited(ctx, c, AuditEntry{Action: action}, op); err != nil {
+	if err := s.audited(ctx, c, AuditEntry{Action: action}, s.DrainOp(on, refuse)); err != nil {
 		return Drain{}, err
 	}
 	return s.drain(c)

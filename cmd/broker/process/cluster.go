@@ -265,7 +265,7 @@ func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop boo
 			}
 			return true, e.Cause
 		case on := <-k.drainRequests:
-			t.api.Drain(on, on && t.config.DrainRejectsNewJobs)
+			t.api.Drain(on)
 		}
 	}
 }

@@ -29,9 +29,9 @@ func (p *Process) waitForShutdown() Shutdown {
 			return e
 		case on := <-p.drainRequests:
 			if p.RefuseOnly {
-				p.api.Drain(false, on)
+				p.api.RefuseJobs(on)
 			} else {
-				p.api.Drain(on, on && p.config.DrainRejectsNewJobs)
+				p.api.Drain(on)
 			}
 		}
 	}
