@@ -195,11 +195,15 @@ func (m *Machine) detachConsumer(c *client, place **consumer) {
 	m.settle(k)
 }
 
-// adoptConsumer makes a connection and the worker to which it transfers its leases one worker.
+// adoptConsumer makes a connection and the worker to which it transfers its leases one worker. What the connection waits
+// for counts for that worker from now on.
 func (m *Machine) adoptConsumer(c *client, worker string) {
-	if c.own != nil && c.own.name != worker && len(c.held) == 0 {
-		m.attach(c, &c.own, m.consumers.named(worker))
+	if c.own == nil || c.own.name == worker || len(c.held) > 0 {
+		return
 	}
+	m.waitEnds(c)
+	m.attach(c, &c.own, m.consumers.named(worker))
+	m.waitsAgain(c)
 }
 
 // forgetRequests ends the idle demands whose last request was not after a time, in steps. settle follows.
@@ -331,6 +335,11 @@ func (m *Machine) waitEnds(c *client) {
 		m.waiters.Each(c.waitEntries, func(n uint32) { k.add(m.demandFor(k, m.queues[n]), -1, 0) })
 		m.settle(k)
 	}
+}
+
+// waitsAgain counts what a client waits for; see waitEnds.
+func (m *Machine) waitsAgain(c *client) {
+	m.waiters.Each(c.waitEntries, func(n uint32) { m.waitStarted(c, m.queues[n]) })
 }
 
 // leaseStarted counts a lease.
