@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	faktory "github.com/contribsys/faktory/client"
@@ -32,6 +33,13 @@ func startHostile(t *testing.T, faults string) *harness.Broker {
 // startHostileAt is startHostile with the addresses of all protocols.
 func startHostileAt(t *testing.T, faults string) map[string]string {
 	t.Helper()
+	_, at := spawnHostile(t, faults)
+	return at
+}
+
+// spawnHostile is startHostileAt with the process.
+func spawnHostile(t *testing.T, faults string) (*harness.Child, map[string]string) {
+	t.Helper()
 	at := make(map[string]string)
 	argv := []string{harness.Binary(t), "test", "--seed", "3", "--faults", faults}
 	for _, name := range []string{"workq", "gearman", "faktory", "http", "beanstalk", "qless", "conveyor", "sqs"} {
@@ -40,8 +48,9 @@ func startHostileAt(t *testing.T, faults string) map[string]string {
 		at[name] = free
 		argv = append(argv, "--"+name, free)
 	}
-	harness.Spawn(t, harness.Command{Argv: argv}).AwaitLines(1, func(line string) bool { return line == "ready" })
-	return at
+	child := harness.Spawn(t, harness.Command{Argv: argv})
+	child.AwaitLines(1, func(line string) bool { return line == "ready" })
+	return child, at
 }
 
 // hostileFaults are the faults that have happened, without the ids of jobs.
@@ -127,4 +136,58 @@ func TestHostileBrokerDeliversTwiceToFaktoryWorker(t *testing.T) {
 			Detail: "completion acknowledged and lost: delivered again",
 		},
 	})
+}
+
+// A worker that counts its runs fails the verdict at the end, with an exit code for test suites. An idempotent one
+// passes it.
+func TestHostileBrokerJudgesWorkers(t *testing.T) {
+	t.Parallel()
+	for name, this := range map[string]struct {
+		results []string // of the two runs of a job
+		code    int
+		verdict []string
+	}{
+		"idempotent": {
+			results: []string{"1", "1"},
+			verdict: []string{
+				"verdict: passed, 1 jobs delivered",
+				"1 completed more than once, as a broker may cause; look whether their effects happened once:",
+				"  submission 1 to mail, job ID: completed 2 times; 2 deliveries",
+			},
+		},
+		"counting": {
+			results: []string{"1", "2"}, code: 12,
+			verdict: []string{
+				"verdict: FAILED, 1 jobs delivered",
+				"1 ended twice with different results:",
+				"  submission 1 to mail, job ID: completed with 1 bytes, then with 1 others; 2 deliveries",
+				"repeat it with --seed 3 --faults duplicate=1",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			child, at := spawnHostile(t, "duplicate=1")
+			c := harness.DialWorkq(t, &harness.Broker{BrokerServer: &server.BrokerServer{Workq: at["workq"]}})
+			job := wqJob("mail", "x")
+			check(t, c.Add(job))
+			for _, result := range this.results {
+				l, err := c.Lease(harness.Patience, "mail")
+				check(t, err)
+				equal(t, "id", l.ID, job.ID)
+				check(t, c.Complete(job.ID, []byte(result)))
+			}
+			check(t, child.Signal(syscall.SIGTERM))
+			code, err := child.Wait(harness.Patience)
+			check(t, err)
+			equal(t, "exit code", code, this.code)
+			lines, _ := child.Lines.Snapshot()
+			begins := func(line string) bool { return strings.HasPrefix(line, "verdict") }
+			lines = lines[slices.IndexFunc(lines, begins):]
+			for i := range lines {
+				lines[i] = strings.ReplaceAll(lines[i], job.ID, "ID")
+			}
+			equal(t, "verdict", lines, this.verdict)
+		})
+	}
 }

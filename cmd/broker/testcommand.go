@@ -22,8 +22,9 @@ func testCommand() *cobra.Command {
 		Short: "run an unreliable broker, for the tests of your programs",
 		Long: "Run a broker in memory that causes the faults of real brokers and networks: it delivers twice, ends leases early,\n" +
 			"refuses and reorders jobs, answers late, loses connections, and changes its clock. The same seed and the same requests give the\n" +
-			"same faults. It prints the seed and each fault; GET /api/v1/faults has them too. It reads no settings file and no\n" +
-			"environment.\n\n" +
+			"same faults. It prints the seed and each fault, and when it is stopped a verdict on the workers: which jobs ended twice with\n" +
+			"different results, after a lost lease or not at all, though no fault explains it. GET /api/v1/faults has all that too. It reads\n" +
+			"no settings file and no environment.\n\n" +
 			"The faults, each with the share of affected jobs: duplicate, drop, late, expire, busy, reorder, jump.",
 		Args: cobra.NoArgs,
 	}
@@ -57,13 +58,13 @@ func testCommand() *cobra.Command {
 	return cmd
 }
 
-// runTest serves until a signal ends it.
+// runTest serves until a signal ends it, and judges the workers.
 func runTest(cmd *cobra.Command, c *process.Settings, seed uint64, rates hostile.Rates) error {
 	out := cmd.OutOrStdout()
+	log := hostile.NewLog(seed, rates, func(e hostile.Event) { cli.Say(out, "%s\n", e) })
 	p := newProcess(c, process.NewLogger(c.Log, os.Stderr), process.Launch{
 		Faults: &hostile.Options{
-			Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { cli.Say(out, "%s\n", e) }),
-			Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
+			Log: log, Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
 		},
 		OnReady: func() error {
 			cli.Say(out, "seed %d, faults %s\n", seed, rates)
@@ -76,5 +77,15 @@ func runTest(cmd *cobra.Command, c *process.Settings, seed uint64, rates hostile
 	})
 	stop := func() { p.RequestShutdown(process.Shutdown{}) }
 	p.WatchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
-	return p.Run()
+	if err := p.Run(); err != nil {
+		return err
+	}
+	log.Stopped()
+	verdict := log.Verdict()
+	cli.Say(out, "%s", verdict)
+	if !verdict.Passed() {
+		cli.Say(out, "repeat it with --seed %d --faults %s\n", seed, rates)
+		return &cli.ExitError{Code: cli.ExitWorkers}
+	}
+	return nil
 }

@@ -36,6 +36,13 @@ type client struct {
 	id       core.ClientID
 	protocol core.Protocol
 	conn     line // nil: it has no connection
+
+	disturbed atomic.Int64 // a monotonic time: until then its connection was delayed, or cut
+}
+
+// disturb notes that a fault disturbs the connection until a monotonic time.
+func (c *client) disturb(until core.Instant) {
+	c.disturbed.Store(max(c.disturbed.Load(), int64(until)))
 }
 
 // New makes a Broker in front of another.
@@ -43,6 +50,15 @@ func New(b core.Broker, o Options) *Broker {
 	if o.Conns == nil {
 		o.Conns = NewConnections()
 	}
+	leasedAt := func(seq uint64) (since core.Instant) {
+		for _, r := range core.DoOnce(b, core.Internal, &core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}) {
+			if r.Kind == core.Inspected && r.Info.State == core.Leased {
+				since = r.Info.LeasedAt
+			}
+		}
+		return since
+	}
+	o.Log.judge.inspect.Store(&leasedAt)
 	return &Broker{
 		Broker: b, log: o.Log, conns: o.Conns, clock: o.Clock,
 		clients: make(map[core.ClientID]*client), submissions: make(map[string]uint64),
@@ -73,7 +89,7 @@ func (b *Broker) Close(id core.ClientID) {
 	b.Broker.Close(id)
 }
 
-// Do implements core.Broker. It applies operations that may meet a fault one by one.
+// Do implements core.Broker. It applies operations that may meet a fault, and what workers say, one by one.
 func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	b.mu.Lock()
 	c := b.clients[id]
@@ -85,17 +101,27 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 		c = &client{id: c.id, protocol: c.protocol, conn: at}
 	}
 	start, from := len(into), 0
+	var lost *core.Complete // the last completion that was lost
 	for i, op := range ops {
 		switch op.(type) {
-		case *core.Submit, *core.Complete, *core.Fail, *core.Atomic:
+		case *core.Submit, *core.Atomic: // may meet a fault
 		default:
-			continue
+			if said, _, _ := wordOf(op, b.Now()); said == nothing {
+				continue
+			}
 		}
 		if i > from {
 			into = b.Broker.Do(id, ops[from:i], into)
 		}
 		from = i + 1
-		into = b.doOne(c, op, into)
+		if undoes(op, lost) {
+			into = refuse(op, 0, core.ErrConflict, into)
+			continue
+		}
+		var wasLost bool
+		if into, wasLost = b.doOne(c, op, into); wasLost {
+			lost = op.(*core.Complete) // no other operation is lost
+		}
 	}
 	if from < len(ops) || len(ops) == 0 {
 		into = b.Broker.Do(id, ops[from:], into)
@@ -108,8 +134,16 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	return into
 }
 
-// doOne applies an operation that may meet a fault.
-func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
+// undoes reports whether an operation would remove the job of a lost completion: Beanstalk's delete completes a job and
+// removes it if nobody has it, in two operations with one tag.
+func undoes(op core.Op, lost *core.Complete) bool {
+	cancel, is := op.(*core.Cancel)
+	return is && lost != nil && cancel.Tag == lost.Tag && cancel.Ref == lost.Ref
+}
+
+// doOne applies an operation that may meet a fault or says something of a worker. It reports whether it was a
+// completion that is lost.
+func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) (replies []core.Reply, wasLost bool) {
 	parts := []core.Op{op}
 	atomic, several := op.(*core.Atomic)
 	if several {
@@ -120,23 +154,29 @@ func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
 		if s, submits := part.(*core.Submit); submits {
 			planned[i] = b.submitting(c, s)
 			if err := b.refusal(c, planned[i]); err != nil {
-				return refuse(op, i, err, into)
+				return refuse(op, i, err, into), false
 			}
 		}
 	}
 	finished := b.finishing(parts)
 	if reply, lost := b.loseCompletion(c, op, finished); lost {
+		b.log.judge.heard(c, op, nil, b.Now(), true)
 		b.disturb(c, finished, onFinish)
-		return append(into, reply)
+		return append(into, reply), true
 	}
 	start := len(into)
 	into = b.Broker.Do(c.id, []core.Op{op}, into)
 	for i := range into[start:] {
 		r := &into[start+i]
+		if r.Tag != op.TagOf() || r.Kind >= core.Assigned {
+			continue // a push, or the reply to another operation
+		}
+		for _, part := range parts {
+			b.log.judge.heard(c, part, r.Err, b.Now(), false)
+		}
 		switch {
-		case r.Tag != op.TagOf() || r.Kind >= core.Assigned: // a push, or the reply to another operation
 		case r.Kind == core.Failed:
-			return into
+			return into, false
 		case several && r.Answer != nil:
 			for i := range r.Replies {
 				b.submitted(c, planned[i], parts[i], &r.Replies[i])
@@ -148,7 +188,7 @@ func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
 	if finished != nil {
 		b.disturb(c, finished, onFinish)
 	}
-	return into
+	return into, false
 }
 
 // refuse adds the reply to an operation that is not applied.
@@ -184,6 +224,7 @@ func (b *Broker) refusal(c *client, p *plan) error {
 	switch {
 	case p.drop == onRequest:
 		b.log.add(Drop, p, "connection closed before the submission took effect")
+		c.disturb(b.monotonic())
 		c.conn.cut(0, nil)
 		return core.ErrShutdown // the client will not read the reply
 	case p.busy:
@@ -205,6 +246,7 @@ func (b *Broker) submitted(c *client, p *plan, op core.Op, r *core.Reply) {
 	if p.laterFaults() {
 		b.plans[r.Seq], b.byID[p.id] = p, p
 	}
+	b.log.judge.submitted(p.subject())
 	b.mu.Unlock()
 	if p.heldBack > 0 {
 		b.log.add(Reorder, p, fmt.Sprintf("held back for %v", p.heldBack))
@@ -247,11 +289,16 @@ func (b *Broker) disturb(c *client, p *plan, at stage) {
 	if c.conn == nil {
 		return // a client inside the broker
 	}
+	if at == onLease && (late || drop) {
+		b.log.judge.excuse(p.seq)
+	}
 	if late {
+		c.disturb(b.monotonic().Add(p.lateBy))
 		b.log.add(Late, p, fmt.Sprintf("%s delayed by %v", at, p.lateBy))
 		c.conn.delay(p.lateBy)
 	}
 	if drop {
+		c.disturb(b.monotonic())
 		c.conn.cut(p.cutAt, func(sent int) {
 			b.log.add(Drop, p, fmt.Sprintf("%s: connection closed after %d bytes", at, sent))
 		})
@@ -319,6 +366,7 @@ func keepsOutcomes(p core.Protocol) bool { return p == core.Qless || p == core.C
 
 // assigned records the holder of a job, and ends the lease early if the plan says so.
 func (b *Broker) assigned(c *client, r *core.Reply) {
+	b.log.judge.deliver(c, r, b.monotonic())
 	b.mu.Lock()
 	p := b.plans[r.Seq]
 	if p == nil {
@@ -335,6 +383,7 @@ func (b *Broker) assigned(c *client, r *core.Reply) {
 		core.DoOnce(b.Broker, core.Internal, &core.Report{
 			Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: b.Now().Add(after),
 		})
+		b.log.judge.excuse(r.Seq)
 		b.log.add(Expire, p, fmt.Sprintf("lease ends after %v", after))
 	}
 	b.disturb(c, p, onLease)

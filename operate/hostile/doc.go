@@ -2,6 +2,8 @@
 // real broker or network may cause: duplicate deliveries, leases that end early, refused or reordered jobs, late
 // replies, connections that break between two bytes, and a clock that jumps.
 //
+// It also judges the workers: what they say about the end of each job, and what no fault explains.
+//
 // Broker is a core.Broker in front of the engine. Frontend wraps a front-end, and Connections wraps a listener of
 // net/http, so that their output can be delayed and cut. A fault depends only on the seed, the queue and the number of
 // earlier submissions to this queue. Ids, times and requests to other queues have no influence. So the same seed and
@@ -14,4 +16,6 @@
 //	conn.go     connections of front-ends on the event loop
 //	clock.go    a clock that can be set
 //	log.go      the faults so far
+//	judge.go    what workers do with each job
+//	verdict.go  which of that is a mistake
 package hostile

@@ -212,7 +212,8 @@ func TestFaultsAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := hostile.Event{
-		Number: 1, Fault: "busy", Queue: "mail", Submission: 1, Protocol: "http", Detail: "refused: the queue is full",
+		Number: 1, Fault: "busy", Subject: hostile.Subject{Queue: "mail", Submission: 1, Protocol: "http"},
+		Detail: "refused: the queue is full",
 	}
 	if got.Seed != 42 || got.Rates != "busy=1" || !slices.Equal(got.Faults, []hostile.Event{want}) {
 		t.Errorf("got %+v", got)

@@ -108,6 +108,11 @@ func newPlan(seed uint64, r Rates, p core.Protocol, queue string, submission uin
 	return x
 }
 
+// subject is the job.
+func (p *plan) subject() Subject {
+	return Subject{Queue: p.queue, Submission: p.submission, Protocol: p.protocol.String(), Job: p.id, Seq: p.seq}
+}
+
 // laterFaults reports whether the plan has faults after the submission.
 func (p *plan) laterFaults() bool {
 	return p.duplicate || p.expireAfter > 0 || p.drop >= onLease || p.late >= onLease

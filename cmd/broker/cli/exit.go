@@ -27,6 +27,7 @@ const (
 	ExitLeft        = 9  // import: jobs are left at the source
 	ExitDifferent   = 10 // replay: replies differ
 	ExitEarly       = 11 // restore, doctor --verify-at: the archive does not prove the state of the moment
+	ExitWorkers     = 12 // test: workers made mistakes
 )
 
 // ExitCodes lists the meaning of each code, for the manual pages and the documentation.
@@ -46,6 +47,7 @@ var ExitCodes = []struct {
 	{ExitLeft, "`import`: jobs are left at the source; the table says why"},
 	{ExitDifferent, "`replay`: replies differ from those in the recording"},
 	{ExitEarly, "`restore`, `doctor --verify-at`: commits before the moment are missing, or may be missing"},
+	{ExitWorkers, "`test`: workers made mistakes; the verdict names the jobs"},
 }
 
 // ExitError is an error with an exit code. With an empty Err nothing is printed, because the command has already
