@@ -97,16 +97,7 @@ func open(
 	t testing.TB, rates string, seed uint64, front func(core.Broker) frontends.Frontend, events []string,
 ) *frontendtest.Stage {
 	t.Helper()
-	r, err := hostile.ParseRates(rates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log *hostile.Log
-	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		log = hostile.NewLog(seed, r, nil)
-		h := hostile.New(b, hostile.Options{Log: log})
-		return h.Frontend(front(h))
-	}, frontendtest.InMemory)
+	stage, log := judged(t, rates, seed, front)
 	t.Cleanup(func() {
 		var got []string
 		for _, e := range log.Events() {

@@ -14,7 +14,7 @@ import (
 
 // judged opens a stage with a hostile broker.
 func judged(
-	t *testing.T, rates string, front func(core.Broker) frontends.Frontend,
+	t testing.TB, rates string, seed uint64, front func(core.Broker) frontends.Frontend,
 ) (*frontendtest.Stage, *hostile.Log) {
 	t.Helper()
 	r, err := hostile.ParseRates(rates)
@@ -23,7 +23,7 @@ func judged(
 	}
 	var log *hostile.Log
 	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		log = hostile.NewLog(7, r, nil)
+		log = hostile.NewLog(seed, r, nil)
 		h := hostile.New(b, hostile.Options{Log: log})
 		return h.Frontend(front(h))
 	}, frontendtest.InMemory)
@@ -94,7 +94,7 @@ func TestWorkersAreJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stage, log := judged(t, this.rates, newWorkq)
+			stage, log := judged(t, this.rates, 7, newWorkq)
 			workers := map[string]*frontendtest.Client{"a": stage.Dial("a"), "b": stage.Dial("b")}
 			producer := stage.Dial("producer")
 			producer.Send("add " + job + " ping 9000 600000 1 -max-attempts=9\r\nx\r\n")
@@ -135,7 +135,7 @@ func TestIdempotentWorkerPassesAndAnotherFails(t *testing.T) {
 	t.Parallel()
 	const jobs = 100
 	run := func(counts bool) *hostile.Verdict {
-		stage, log := judged(t, "duplicate=0.2,late=0.1,drop=0.1,expire=0.1,reorder=0.2", newWorkq)
+		stage, log := judged(t, "duplicate=0.2,late=0.1,drop=0.1,expire=0.1,reorder=0.2", 7, newWorkq)
 		producer := stage.Dial("producer")
 		for i := range jobs {
 			for producer.Closed() {
@@ -186,7 +186,7 @@ func TestIdempotentWorkerPassesAndAnotherFails(t *testing.T) {
 // A message that a Beanstalk worker deletes comes again, though the session also cancels it in case nobody holds it.
 func TestDeleteOfABeanstalkJobIsLost(t *testing.T) {
 	t.Parallel()
-	stage, log := judged(t, "duplicate=1", newBeanstalk)
+	stage, log := judged(t, "duplicate=1", 7, newBeanstalk)
 	c := stage.Dial("c")
 	c.Send("put 0 0 60 1\r\na\r\nwatch default\r\nreserve-with-timeout 0\r\ndelete 1\r\nreserve-with-timeout 0\r\ndelete 1\r\n")
 	c.Want("INSERTED 1\r\nWATCHING 1\r\nRESERVED 1 1\r\na\r\nDELETED\r\nRESERVED 1 1\r\na\r\nDELETED\r\n")
