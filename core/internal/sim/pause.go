@@ -95,6 +95,7 @@ func (w *world) hold() error {
 
 // heldAreKnown checks that empty queues exist exactly if clients hold them.
 func (w *world) heldAreKnown() error {
+	w.engine.Tick() // steps that the ends of clients have left
 	for n := range 2 {
 		queue, held := fmt.Sprint("held-", n), false
 		for _, c := range w.clients {
