@@ -178,14 +178,14 @@ func (s *Service) Complete(ctx context.Context, caller Caller, token string, res
 	if err != nil {
 		return err
 	}
-	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
+	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
 		return &core.Complete{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Result: data}
 	})
 }
 
 // Fail reports a failure of a leased job. The job's policy decides what happens next.
 func (s *Service) Fail(ctx context.Context, caller Caller, token string, o FailOptions) error {
-	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op { return o.op(t) })
+	return s.finish(ctx, caller, token, func(t leaseToken) core.Op { return o.op(t) })
 }
 
 func (o *FailOptions) op(t leaseToken) *core.Fail {
@@ -200,9 +200,18 @@ func (o *FailOptions) op(t leaseToken) *core.Fail {
 
 // Release returns a leased job as if it had not been leased.
 func (s *Service) Release(ctx context.Context, caller Caller, token string) error {
-	return s.finish(ctx, caller, token, func(t leaseToken, epoch uint32) core.Op {
-		return &core.Release{Ref: t.ref(), Epoch: epoch}
-	})
+	t, err := s.parseToken(token)
+	if err != nil {
+		return err
+	}
+	c := s.open(caller)
+	defer c.Close()
+	epoch, err := s.heldLease(ctx, c, t)
+	if err != nil {
+		return err
+	}
+	_, err = c.call(ctx, &core.Release{Ref: t.ref(), Epoch: epoch})
+	return leaseLost(err)
 }
 
 // LeaseState is the state of a lease, in the answer to a worker's report.
@@ -241,7 +250,7 @@ func (s *Service) keepLease(
 ) (state LeaseState, err error) {
 	c := s.open(caller)
 	defer c.Close()
-	t, _, err := s.heldLease(ctx, c, token)
+	t, err := s.usableLease(ctx, c, token)
 	if err != nil {
 		return state, err
 	}
@@ -261,29 +270,34 @@ func (s *Service) keepLease(
 	return state, leaseLost(err)
 }
 
-// finish applies a report that ends the lease. The operation is made for the lease of the token and the current epoch
-// of the job.
-func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
+// finish applies a report that ends the lease.
+func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) error {
 	c := s.open(caller)
 	defer c.Close()
-	t, epoch, err := s.heldLease(ctx, c, token)
+	t, err := s.usableLease(ctx, c, token)
 	if err != nil {
 		return err
 	}
-	_, err = c.call(ctx, op(t, epoch))
+	_, err = c.call(ctx, op(t))
 	return leaseLost(err)
 }
 
-// heldLease reads a token, and checks that the lease exists and that the caller may use it. It also returns the job's
-// epoch.
-func (s *Service) heldLease(ctx context.Context, c *session, token string) (t leaseToken, epoch uint32, err error) {
-	if t, err = s.parseToken(token); err != nil {
-		return t, 0, err
+// usableLease reads a token, and checks that the caller may use its lease. That the lease is held is a condition of the
+// report: for a caller who may use every lease, nothing is read before.
+func (s *Service) usableLease(ctx context.Context, c *session, token string) (t leaseToken, err error) {
+	if t, err = s.parseToken(token); err != nil || c.caller.mayAll(access.Consume) == nil {
+		return t, err
 	}
+	_, err = s.heldLease(ctx, c, t)
+	return t, err
+}
+
+// heldLease checks that a lease is held and that the caller may use it. It returns the job's epoch.
+func (s *Service) heldLease(ctx context.Context, c *session, t leaseToken) (epoch uint32, err error) {
 	r, err := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
 	if err == nil {
 		if err := c.caller.mayOf(access.Consume, r.Info.Queue, "job", nil); err != nil {
-			return t, 0, err
+			return 0, err
 		}
 		if r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt {
 			err = errLeaseLost
@@ -291,11 +305,11 @@ func (s *Service) heldLease(ctx context.Context, c *session, token string) (t le
 	}
 	if err != nil {
 		if late := c.committed(ctx, r.Commit); late != nil {
-			return t, 0, late
+			return 0, late
 		}
-		return t, 0, leaseLost(err)
+		return 0, leaseLost(err)
 	}
-	return t, r.Info.Epoch, nil
+	return r.Info.Epoch, nil
 }
 
 func (t leaseToken) ref() core.Ref { return core.Ref{Seq: t.seq} }

@@ -54,3 +54,42 @@ func TestSubmissionTakesTheLockOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestReportTakesTheLockOnce: a caller who may use every lease needs no look at the job before.
+func TestReportTakesTheLockOnce(t *testing.T) {
+	t.Parallel()
+	_, e := setup(t)
+	b := &tripBroker{Engine: e}
+	s, err := New(Options{Broker: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for name, report := range map[string]func(token string) error{
+		"complete": func(token string) error { return s.Complete(t.Context(), everyone, token, Result{}) },
+		"fail":     func(token string) error { return s.Fail(t.Context(), everyone, token, FailOptions{}) },
+		"heartbeat": func(token string) error {
+			_, err := s.Heartbeat(t.Context(), everyone, token, 0)
+			return err
+		},
+	} {
+		submitMany(t, e, name, 1)
+		l, err := s.Lease(t.Context(), everyone, LeaseOptions{Queues: []string{name}})
+		if err != nil || l == nil {
+			t.Fatal(l, err)
+		}
+		before := b.trips.Load()
+		if err := report(l.Token); err != nil {
+			t.Fatal(name, err)
+		}
+		if n := b.trips.Load() - before; n != 1 {
+			t.Errorf("%s took the lock %d times, want 1", name, n)
+		}
+		if name == "heartbeat" {
+			continue
+		}
+		if err := report(l.Token); !IsCode(err, CodeLeaseLost) {
+			t.Errorf("%s again: %v", name, err)
+		}
+	}
+}
