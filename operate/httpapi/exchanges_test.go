@@ -80,6 +80,7 @@ func suiteExchanges() (all []frontendtest.Exchange) {
 		{"GET /operations/{id}", "/operations/9", ""},
 		{"DELETE /queues/{name}", "/queues/suite", ""},
 		{"GET /queues/{name}", "/queues/suite", ""},
+		{"GET /queues/{name}/keys", "/queues/suite/keys", ""},
 		{"PATCH /queues/{name}", "/queues/suite", `{"paused":true}`},
 		{"POST /queues/{name}/clear", "/queues/suite/clear", `{}`},
 		{"POST /queues/{name}/lease", "/queues/suite/lease", `{}`},

@@ -83,8 +83,8 @@ type Drain struct {
 	Leased   int  `json:"leased" doc:"jobs that are still leased"`
 }
 
-// DrainOp returns the operation that starts or ends a drain. refuse decides whether new jobs are refused while it lasts;
-// nil: as configured.
+// DrainOp returns the operation that starts or ends a drain. refuse decides whether new jobs are refused while it
+// lasts; nil: as configured.
 func (s *Service) DrainOp(on bool, refuse *bool) *core.Drain {
 	refuses := s.o.DrainRejectsNewJobs
 	if refuse != nil {
