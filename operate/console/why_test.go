@@ -210,7 +210,7 @@ func TestLimitOfKeysNeedsKeys(t *testing.T) {
 	f.submits(service.Submission{Queue: "q", Tags: []string{"customer:acme"}})
 	limit := service.LimitSpec{Queue: "q", Scope: "key", Throttle: schema.Throttle{Concurrency: 1}}
 	_, err := f.service.PutLimit(t.Context(), f.caller, limit)
-	if err == nil || !strings.Contains(err.Error(), `key_tag "customer" to use the tag customer as key`) {
+	if err == nil || !strings.Contains(err.Error(), "broker limits share q --mode none --key-tag customer") {
 		t.Errorf("a limit without effect: %v", err)
 	}
 	f.sharesBy(service.SharingNone)

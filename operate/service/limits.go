@@ -10,6 +10,7 @@ import (
 	"broker/access"
 	"broker/core"
 	"broker/core/schema"
+	"broker/core/shellword"
 )
 
 // Limit limits the leases of a queue, of each type or key in a queue, or of several queues and types together.
@@ -288,8 +289,9 @@ func (s *Service) keyRefusal(ctx context.Context, caller Caller, queue string) e
 			}
 		}
 	}
-	return invalid("body.scope", "jobs of the queue %s have no key, so the limit would have no effect; set the key, "+
-		"for example key_tag %q to use the tag %s as key", text(queue), name, name)
+	return invalid("body.scope", "jobs of the queue %s have no key, so the limit would have no effect; set the key with "+
+		"sharing.key_tag, for example: broker limits share %s --mode none --key-tag %s",
+		text(queue), shellword.Quote(text(queue)), shellword.Quote(name))
 }
 
 // taggedLook is the number of jobs whose tags are read for an offer.

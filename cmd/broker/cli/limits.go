@@ -20,7 +20,7 @@ import (
 // appliesTo describes the jobs that a limit applies to.
 func appliesTo(l *service.Limit) string {
 	switch {
-	case l.Scope == "shared":
+	case l.Scope == sharedScope:
 		var parts []string
 		if len(l.Queues) > 0 {
 			parts = append(parts, "queues "+strings.Join(l.Queues, " "))
@@ -122,9 +122,12 @@ func keyTable(keys []service.QueueKey) *table {
 	return t
 }
 
-// addScope adds the flags that select a limit of a queue.
+// sharedScope is the scope of a limit for several queues and types, whose name stands in place of QUEUE.
+const sharedScope = "shared"
+
+// addScope adds the flags that select a limit.
 func addScope(flags *pflag.FlagSet) (scope, name *string) {
-	return flags.String("scope", "queue", "what is limited: `queue`, type or key"),
+	return flags.String("scope", "queue", "what is limited: `queue`, type, key, or shared: several queues and types"),
 		flags.String("name", "", "type or key; without it, the limit is for `each`")
 }
 
@@ -132,8 +135,8 @@ func setLimitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set QUEUE", Short: "set a limit of a queue, or of several queues and types, or replace it",
 		Args: cobra.ExactArgs(1),
-		Long: "Set a limit of QUEUE. With --queues or --types, QUEUE is the name of one limit for all jobs of these queues together, and for all\n" +
-			"jobs of these types in any queue.",
+		Long: "Set a limit of QUEUE. With --queues or --types its scope is shared: QUEUE is the name of one limit for all jobs of these queues\n" +
+			"together, and for all jobs of these types in any queue.",
 		Example: "  broker limits set partner-api --queues sync,export --types Refund --concurrency 3\n  broker limits set mail --concurrency 4\n  broker limits set api --rate 10 --burst 20\n  broker limits set mail --scope type --name Newsletter --concurrency 1",
 	}
 	conn, flags := addConnection(cmd), cmd.Flags()
@@ -151,12 +154,14 @@ func setLimitCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(*queues)+len(*types) > 0 {
+		switch lists := len(*queues)+len(*types) > 0; {
+		case lists && (*name != "" || *scope != "queue" && *scope != sharedScope):
+			return UsageError(errors.New("a limit with --queues or --types has the scope shared and takes no --name"))
+		case lists:
 			change["name"], change["queues"], change["types"] = args[0], *queues, *types
-			if *scope != "queue" || *name != "" {
-				return UsageError(errors.New("a limit with --queues or --types takes no --scope and no --name"))
-			}
-		} else {
+		case *scope == sharedScope:
+			return UsageError(errors.New("a limit with the scope shared needs --queues or --types"))
+		default:
 			change["queue"], change["scope"], change["name"] = args[0], *scope, *name
 		}
 		c, err := conn.open()
@@ -173,19 +178,21 @@ func setLimitCommand() *cobra.Command {
 
 func removeLimitCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "rm QUEUE", Short: "remove a limit of a queue, or with --shared a limit for several queues",
-		Args: cobra.ExactArgs(1),
+		Use: "rm QUEUE", Short: "remove a limit of a queue, or of several queues and types", Args: cobra.ExactArgs(1),
+		Long:    "Remove a limit of QUEUE. With --scope shared, QUEUE is the name of a limit for several queues and types.",
+		Example: "  broker limits rm mail --scope type --name Newsletter\n  broker limits rm partner-api --scope shared",
 	}
 	conn := addConnection(cmd)
 	scope, name := addScope(cmd.Flags())
-	shared := cmd.Flags().Bool("shared", false, "QUEUE is the name of a limit for several queues and types")
+	shared := cmd.Flags().Bool(sharedScope, false, "as --scope shared")
+	_ = cmd.Flags().MarkHidden(sharedScope) // the form of earlier versions
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
 		query := url.Values{"queue": args, "scope": {*scope}}
 		if *name != "" {
 			query.Set("name", *name)
 		}
-		if *shared {
-			query = url.Values{"name": args, "scope": {"shared"}}
+		if *shared || *scope == sharedScope {
+			query = url.Values{"name": args, "scope": {sharedScope}}
 		}
 		if _, err := c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil); err != nil {
 			return err
