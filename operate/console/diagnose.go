@@ -49,7 +49,8 @@ func idleSentence(q *service.Queue) string {
 // paceSentence compares the rates of finished and new jobs.
 func paceSentence(q *service.Queue) string {
 	busy := max(q.Workers, 1)
-	pace := plural(busy, "worker") + " " + verb(busy, "finish") + " " + rate(q.OutRate) + ", " + rate(q.InRate) + " come in: "
+	pace := plural(busy, "worker") + " " + verb(busy, "finish") + " " + rate(q.OutRate) + ", " + rate(q.InRate) +
+		" come in: "
 	switch d := q.InRate - q.OutRate; {
 	case d > 0.05:
 		return pace + "the queue grows by " + rate(d) + "."
