@@ -194,8 +194,8 @@ type tagsOutput struct {
 
 func (q *request) listQueueTags(of *queue, _ *target) (any, error) { return &tagsOutput{of.Tags}, nil }
 
-// changePermission is AddPermission and RemovePermission. Rights come from the roles of principals, in every protocol, so
-// that a permission of a queue would have no effect.
+// changePermission is AddPermission and RemovePermission. Rights come from the roles of principals, in every protocol,
+// so a permission of a queue would have no effect.
 func (q *request) changePermission(*queue, *target) (any, error) { return nil, noPolicies() }
 
 // audit adds a change to the audit log.
