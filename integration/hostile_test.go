@@ -150,17 +150,17 @@ func TestHostileBrokerJudgesWorkers(t *testing.T) {
 		"idempotent": {
 			results: []string{"1", "1"},
 			verdict: []string{
-				"verdict: passed, 1 jobs delivered",
+				"verdict: passed; jobs delivered: 1",
 				"1 completed more than once, as a broker may cause; look whether their effects happened once:",
-				"  submission 1 to mail, job ID: completed 2 times; 2 deliveries",
+				"  submission 1 to mail, job ID: completed 2 times; deliveries: 2",
 			},
 		},
 		"counting": {
 			results: []string{"1", "2"}, code: 12,
 			verdict: []string{
-				"verdict: FAILED, 1 jobs delivered",
+				"verdict: FAILED; jobs delivered: 1",
 				"1 ended twice with different results:",
-				"  submission 1 to mail, job ID: completed with 1 bytes, then with 1 others; 2 deliveries",
+				"  submission 1 to mail, job ID: completed with a result (1 B), then with another (1 B); deliveries: 2",
 				"repeat it with --seed 3 --faults duplicate=1",
 			},
 		},

@@ -211,7 +211,7 @@ func (h *history) word(d *delivery, op core.Op, said word, late bool) {
 	switch op := op.(type) {
 	case *core.Fail:
 		if h.completed > 0 {
-			h.different = fmt.Sprintf("completed with %d bytes, then failed", h.result.size)
+			h.different = fmt.Sprintf("completed with a result (%d B), then failed", h.result.size)
 		}
 		return
 	case *core.Complete:
@@ -221,7 +221,7 @@ func (h *history) word(d *delivery, op core.Op, said word, late bool) {
 	case h.completed == 1:
 		h.result = d.result
 	case h.result != d.result:
-		h.different = fmt.Sprintf("completed with %d bytes, then with %d others", h.result.size, d.result.size)
+		h.different = fmt.Sprintf("completed with a result (%d B), then with another (%d B)", h.result.size, d.result.size)
 	}
 }
 

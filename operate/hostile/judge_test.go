@@ -63,10 +63,10 @@ func TestWorkersAreJudged(t *testing.T) {
 		"done": "complete " + job + " 3\r\none\r\n", "other": "complete " + job + " 3\r\ntwo\r\n",
 	}
 	const (
-		again     = "again: completed 2 times; 2 deliveries"
-		late      = "late: completed after its lease was lost; 2 deliveries | " + again
-		different = "different: completed with 3 bytes, then with 3 others; 2 deliveries"
-		never     = "never: taken, and not mentioned again; 1 deliveries"
+		again     = "again: completed 2 times; deliveries: 2"
+		late      = "late: completed after its lease was lost; deliveries: 2 | " + again
+		different = "different: completed with a result (3 B), then with another (3 B); deliveries: 2"
+		never     = "never: taken, and not mentioned again; deliveries: 1"
 	)
 	for name, this := range map[string]struct {
 		rates, script  string
@@ -78,7 +78,7 @@ func TestWorkersAreJudged(t *testing.T) {
 		"not idempotent": {rates: "duplicate=1", script: "a take a done b take b other", ended: different},
 		"refuses a second run": {
 			rates: "duplicate=1", script: "a take a done b take b fail",
-			ended: "different: completed with 3 bytes, then failed; 2 deliveries",
+			ended: "different: completed with a result (3 B), then failed; deliveries: 2",
 		},
 		"slow":              {script: "a take 10s b take b done a done", ended: late},
 		"slow and first":    {script: "a take 10s b take a done b done", ended: late},
@@ -86,7 +86,7 @@ func TestWorkersAreJudged(t *testing.T) {
 		"lease ended early": {rates: "expire=1", script: "a take 1s b take b done a done", ended: again},
 		"other result":      {rates: "expire=1", script: "a take 1s b take b done a other", ended: different},
 		"forgets": {
-			script: "a take 10s b take b done", ended: "forgotten: taken, and not mentioned again; 2 deliveries",
+			script: "a take 10s b take b done", ended: "forgotten: taken, and not mentioned again; deliveries: 2",
 		},
 		"forgets, excused": {rates: "expire=1", script: "a take 1s b take b done"},
 		"never says":       {script: "a take 10s", ended: never},
@@ -178,7 +178,7 @@ func TestIdempotentWorkerPassesAndAnotherFails(t *testing.T) {
 		t.Errorf("a worker that counts its runs:\n%s", counting)
 	}
 	text, shown := counting.String(), min(20, len(counting.Different))
-	if !strings.HasPrefix(text, "verdict: FAILED, ") || strings.Count(text, "\n  submission ") != shown {
+	if !strings.HasPrefix(text, "verdict: FAILED; ") || strings.Count(text, "\n  submission ") != shown {
 		t.Errorf("the text is\n%s", text)
 	}
 }
@@ -190,7 +190,7 @@ func TestDeleteOfABeanstalkJobIsLost(t *testing.T) {
 	c := stage.Dial("c")
 	c.Send("put 0 0 60 1\r\na\r\nwatch default\r\nreserve-with-timeout 0\r\ndelete 1\r\nreserve-with-timeout 0\r\ndelete 1\r\n")
 	c.Want("INSERTED 1\r\nWATCHING 1\r\nRESERVED 1 1\r\na\r\nDELETED\r\nRESERVED 1 1\r\na\r\nDELETED\r\n")
-	if got := findings(log.Verdict()); got != "again: completed 2 times; 2 deliveries" {
+	if got := findings(log.Verdict()); got != "again: completed 2 times; deliveries: 2" {
 		t.Errorf("got %q", got)
 	}
 }

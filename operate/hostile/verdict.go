@@ -42,7 +42,7 @@ func (v *Verdict) String() string {
 	if !v.Passed() {
 		word = "FAILED"
 	}
-	fmt.Fprintf(&b, "verdict: %s, %d jobs delivered\n", word, v.Delivered)
+	fmt.Fprintf(&b, "verdict: %s; jobs delivered: %d\n", word, v.Delivered)
 	for _, kind := range []struct {
 		title string
 		list  []Finding
@@ -64,7 +64,7 @@ func (v *Verdict) String() string {
 		}
 	}
 	if v.Unwatched > 0 {
-		fmt.Fprintf(&b, "%d jobs were not watched\n", v.Unwatched)
+		fmt.Fprintf(&b, "jobs that were not watched: %d\n", v.Unwatched)
 	}
 	return b.String()
 }
@@ -106,7 +106,7 @@ func (v *Verdict) add(h *history, leasedAt *func(seq uint64) core.Instant) {
 	}
 	found := func(list *[]Finding, detail string) {
 		if detail != "" {
-			*list = append(*list, Finding{h.Subject, fmt.Sprintf("%s; %d deliveries", detail, h.count)})
+			*list = append(*list, Finding{h.Subject, fmt.Sprintf("%s; deliveries: %d", detail, h.count)})
 		}
 	}
 	found(&v.Different, h.different)
