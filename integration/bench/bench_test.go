@@ -49,7 +49,13 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
+		at := layout{followers: c.name == followersName}
 		for _, d := range optionalProtocols() {
+			if d.dialect == c.dialect && c.cluster {
+				at.optional = &d
+				c.start = func(dir string) (*running, error) { return startCluster(binary, dir, at) }
+				return c
+			}
 			if d.dialect == c.dialect {
 				durability := c.name[len("broker "):]
 				c.start = func(dir string) (*running, error) { return d.broker(binary, dir, durability) }
@@ -58,11 +64,11 @@ func ready(t *testing.T, c contender) contender {
 		}
 		all := append(protocols(), protocol{dialect: httpAPI{}, addr: httpAddr})
 		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
-		if c.name == clusterName {
-			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, addr) }
-			return c
-		}
 		switch c.name {
+		case clusterName, followersName:
+			at.addr = addr
+			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, at) }
+			return c
 		case unixName:
 			c.start = func(dir string) (*running, error) { return unixBroker(binary, dir) }
 			return c

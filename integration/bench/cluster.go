@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"broker/integration/server"
 )
@@ -13,9 +14,21 @@ import (
 // nodes is how many nodes the measured cluster has, all of them on this machine.
 const nodes = 3
 
-// startCluster starts a cluster of the broker; the clients connect to its leader.
-func startCluster(binary, dir string, addr func(*server.BrokerServer) string) (*running, error) {
+// layout says how a cluster is loaded.
+type layout struct {
+	addr      func(*server.BrokerServer) string // the port of its clients
+	followers bool                              // clients use the nodes that follow, in turns; else the leader
+
+	optional *optionalProtocol // whose port is open in place of addr; nil: none
+}
+
+// startCluster starts a cluster of the broker.
+func startCluster(binary, dir string, l layout) (*running, error) {
 	var members []string
+	ports := make(map[*server.BrokerServer]string)
+	if l.optional != nil {
+		l.addr = func(b *server.BrokerServer) string { return ports[b] }
+	}
 	for i := range nodes {
 		at, err := server.FreeAddr()
 		if err != nil {
@@ -38,11 +51,18 @@ func startCluster(binary, dir string, addr func(*server.BrokerServer) string) (*
 			stop()
 			return nil, err
 		}
-		b, err := server.NewBroker(folder, server.BrokerOptions{
-			Binary: binary, Args: []string{"--node", id, "--cluster", strings.Join(members, ",")}, Env: profiling(),
-		})
+		args, port := []string{"--node", id, "--cluster", strings.Join(members, ",")}, ""
+		if l.optional != nil {
+			var err error
+			if port, err = server.FreeAddr(); err != nil {
+				stop()
+				return nil, err
+			}
+			args = append(args, l.optional.flag, port)
+		}
+		b, err := server.NewBroker(folder, server.BrokerOptions{Binary: binary, Args: args, Env: profiling()})
 		if err == nil {
-			all = append(all, b)
+			all, ports[b] = append(all, b), port
 			err = b.Spawn()
 		}
 		if err != nil {
@@ -50,25 +70,59 @@ func startCluster(binary, dir string, addr func(*server.BrokerServer) string) (*
 			return nil, err
 		}
 	}
-	r := &running{stop: stop}
+	r, err := l.await(all)
+	if err == nil && l.optional != nil && l.optional.prepare != nil {
+		first, _, _ := strings.Cut(r.addr, ",")
+		err = l.optional.prepare(first)
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	r.stop = stop
+	return r, nil
+}
+
+// await waits until all nodes serve clients, and finds the leader.
+func (l *layout) await(all []*server.BrokerServer) (*running, error) {
+	r := &running{}
+	var addrs []string
 	for i, b := range all {
 		if err := b.WaitReady(server.ReadyWait); err != nil {
-			stop()
 			return nil, err
 		}
 		r.pids = append(r.pids, b.PID())
 		_, view, err := b.Get("/api/v1/cluster")
 		if err != nil {
-			stop()
 			return nil, err
 		}
-		if strings.HasPrefix(view, fmt.Sprintf(`{"leader":"n%d"`, i+1)) {
-			r.addr, r.http, r.tail = addr(b), b.HTTP, b.Tail
+		leads := strings.HasPrefix(view, fmt.Sprintf(`{"leader":"n%d"`, i+1))
+		if leads {
+			r.leader, r.http, r.tail = b.PID(), b.HTTP, b.Tail
+		} else if err := awaitLink(b); err != nil {
+			return nil, err
+		}
+		if leads != l.followers {
+			addrs = append(addrs, l.addr(b))
 		}
 	}
-	if r.addr == "" {
-		stop()
+	if r.leader == 0 {
 		return nil, errors.New("no node of the cluster leads")
 	}
+	r.addr = strings.Join(addrs, ",")
 	return r, nil
+}
+
+// awaitLink waits until a node that follows is linked to the leader. Before, it passes its clients on.
+func awaitLink(b *server.BrokerServer) error {
+	for end := time.Now().Add(server.ReadyWait); ; {
+		_, metrics, err := b.Get("/metrics")
+		if err == nil && strings.Contains(metrics, "\nbroker_cluster_links 1\n") {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.Join(errors.New("a node that follows has no link to the leader"), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }

@@ -44,11 +44,13 @@ func (c contender) protocol(g group) string {
 
 // running is a started server.
 type running struct {
-	addr string
+	addr string // several with commas between: clients connect to them in turns
 	http string // where profiles are taken; empty: they are not
 	pids []int
 	stop func()
-	tail func() string // the end of its log
+
+	leader int           // pid of the node that leads; 0: it is no cluster
+	tail   func() string // the end of its log
 }
 
 // group is a set of contenders that are compared on the same kind of work: the broker and its peers.
@@ -108,6 +110,8 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 			},
 		})
 	}
+	overHTTP.contenders = append(overHTTP.contenders,
+		nodesOf(built.broker, missing, contender{dialect: httpAPI{}, share: 0.1}, layout{addr: httpAddr})...)
 	return append(append(all, overHTTP), optionalGroups(built.broker, missing, durabilities)...)
 }
 
@@ -138,15 +142,25 @@ func beanstalkds(missing map[string]string) []contender {
 
 // clusters are three nodes of the broker, and of an earlier one.
 func clusters(built programs, missing map[string]string, p protocol) []contender {
-	all := []contender{{
-		name: clusterName, dialect: p.dialect, share: 0.5, ours: true, cluster: true, missing: missing["broker"],
-		start: func(dir string) (*running, error) { return startCluster(built.broker, dir, p.addr) },
-	}}
+	all := nodesOf(built.broker, missing, contender{dialect: p.dialect, share: 0.5}, layout{addr: p.addr})
 	if built.before != "" {
 		all = append(all, contender{
 			name: "before, cluster of 3", dialect: p.dialect, share: 0.5, cluster: true,
-			start: func(dir string) (*running, error) { return startCluster(built.before, dir, p.addr) },
+			start: func(dir string) (*running, error) { return startCluster(built.before, dir, layout{addr: p.addr}) },
 		})
+	}
+	return all
+}
+
+// nodesOf are three nodes of the broker, with the clients at the leader, and at the others.
+func nodesOf(binary string, missing map[string]string, like contender, l layout) []contender {
+	like.ours, like.cluster, like.missing = true, true, missing["broker"]
+	all := []contender{like, like}
+	for i, name := range []string{clusterName, followersName} {
+		at := l
+		at.followers = name == followersName
+		all[i].name = name
+		all[i].start = func(dir string) (*running, error) { return startCluster(binary, dir, at) }
 	}
 	return all
 }
@@ -185,6 +199,9 @@ const httpName = "http"
 
 // clusterName is the contender of three brokers that are one.
 const clusterName = "broker cluster of 3"
+
+// followersName is the same with the clients at the nodes that follow.
+const followersName = clusterName + ", at followers"
 
 // protocol is one of the broker's protocols.
 type protocol struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"broker/integration/server"
@@ -14,6 +15,7 @@ type figures struct {
 	submitsPerSec float64 // to the last acknowledgement
 	p50, p99      time.Duration
 	serverMicros  float64 // processor time of the server a job
+	leaderMicros  float64 // of a cluster's leader, in serverMicros
 	loadMicros    float64 // of the load program; close to a whole core it is what limits the figures
 	bytesPerJob   float64
 }
@@ -63,21 +65,26 @@ func costsMemory(d dialect) bool {
 
 // meter measures the processor time of the server and of the load generator.
 type meter struct {
-	pids         []int
-	server, load time.Duration
+	*running
+	server, lead, load time.Duration
 }
 
-func startMeter(pids []int) (*meter, error) {
-	m := &meter{pids: pids}
+func startMeter(r *running) (*meter, error) {
+	m := &meter{running: r}
 	var err error
-	if m.server, err = server.CPUTime(pids...); err != nil {
+	if m.server, err = server.CPUTime(r.pids...); err != nil {
 		return nil, err
+	}
+	if r.leader != 0 {
+		if m.lead, err = server.CPUTime(r.leader); err != nil {
+			return nil, err
+		}
 	}
 	m.load, err = server.CPUTime(os.Getpid())
 	return m, err
 }
 
-func (m *meter) stop(f *figures, jobs int) error {
+func (m *meter) end(f *figures, jobs int) error {
 	used, err := server.CPUTime(m.pids...)
 	if err != nil {
 		return err
@@ -86,8 +93,15 @@ func (m *meter) stop(f *figures, jobs int) error {
 	if err != nil {
 		return err
 	}
-	f.serverMicros = float64((used - m.server).Nanoseconds()) / 1e3 / float64(jobs)
-	f.loadMicros = float64((load - m.load).Nanoseconds()) / 1e3 / float64(jobs)
+	perJob := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(jobs) }
+	f.serverMicros, f.loadMicros = perJob(used-m.server), perJob(load-m.load)
+	if m.leader != 0 {
+		lead, err := server.CPUTime(m.leader)
+		if err != nil {
+			return err
+		}
+		f.leaderMicros = perJob(lead - m.lead)
+	}
 	return nil
 }
 
@@ -103,8 +117,9 @@ func connectMany(addr string, n, buffer int, d dialect, sessions func() session)
 		return nil, err
 	}
 	l.buffer = buffer
-	for range n {
-		if err := l.add(addr, sessions(), d.greet()); err != nil {
+	addrs := strings.Split(addr, ",")
+	for i := range n {
+		if err := l.add(addrs[i%len(addrs)], sessions(), d.greet()); err != nil {
 			l.close()
 			return nil, err
 		}
@@ -150,7 +165,7 @@ func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
 	}
 	defer workers.close()
 	var f figures
-	m, err := startMeter(r.pids)
+	m, err := startMeter(r)
 	if err != nil {
 		return f, err
 	}
@@ -161,7 +176,7 @@ func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
 	f.jobsPerSec = rate(t.total, max(t.lastDone, t.lastAck)-begin)
 	f.submitsPerSec = rate(t.total, t.lastAck-begin)
 	f.p50, f.p99 = t.latency.quantile(0.5), t.latency.quantile(0.99)
-	return f, m.stop(&f, t.total)
+	return f, m.end(&f, t.total)
 }
 
 // submitAll submits jobs without workers.
@@ -179,7 +194,7 @@ func submitAll(r *running, d dialect, t *tally) (ns int64, err error) {
 func drain(r *running, d dialect, jobs int) (figures, error) {
 	t := newTally(jobs)
 	var f figures
-	m, err := startMeter(r.pids)
+	m, err := startMeter(r)
 	if err != nil {
 		return f, err
 	}
@@ -198,7 +213,7 @@ func drain(r *running, d dialect, jobs int) (figures, error) {
 	}
 	f.submitsPerSec, f.jobsPerSec = rate(jobs, submitting), rate(jobs, t.lastDone-begin)
 	f.p50, f.p99 = t.latency.quantile(0.5), t.latency.quantile(0.99)
-	return f, m.stop(&f, jobs)
+	return f, m.end(&f, jobs)
 }
 
 func memory(r *running, d dialect, jobs int) (figures, error) {
@@ -207,7 +222,7 @@ func memory(r *running, d dialect, jobs int) (figures, error) {
 		return figures{}, err
 	}
 	t := newTally(jobs)
-	m, err := startMeter(r.pids)
+	m, err := startMeter(r)
 	if err != nil {
 		return figures{}, err
 	}
@@ -220,5 +235,5 @@ func memory(r *running, d dialect, jobs int) (figures, error) {
 		return figures{}, err
 	}
 	f := figures{submitsPerSec: rate(jobs, submitting), bytesPerJob: float64(after-before) / float64(jobs)}
-	return f, m.stop(&f, jobs)
+	return f, m.end(&f, jobs)
 }

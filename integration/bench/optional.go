@@ -56,6 +56,8 @@ func optionalGroups(binary string, missing map[string]string, durabilities []str
 			})
 		}
 		if d.name == sqsName {
+			g.contenders = append(g.contenders,
+				nodesOf(binary, missing, contender{dialect: d.dialect, share: d.share}, layout{optional: &d})...)
 			g.contenders = append(g.contenders, apiContenders(binary, missing, durabilities)...)
 		}
 		all = append(all, g)

@@ -51,6 +51,9 @@ func (t *table) row(g group, results [][]figures, i int) []string {
 		return median(values)
 	}
 	cost := micros(pick(cpuPerJob))
+	if lead := pick(func(f figures) float64 { return f.leaderMicros }); lead > 0 {
+		cost += ", leader " + micros(lead)
+	}
 	submits := thousands(pick(func(f figures) float64 { return f.submitsPerSec }))
 	load, against := micros(pick(func(f figures) float64 { return f.loadMicros })), t.against(g, results, i)
 	if t.mode.rate == bytesRate {
