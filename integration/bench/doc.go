@@ -9,9 +9,9 @@
 //	go run -C integration ./bench -rounds 5 -modes a,c -durability sync
 //
 // A cluster of three brokers is measured with the clients at its leader, and at the nodes that follow: the processor
-// time of all three nodes is shown with the leader's part of it. The cluster is measured beside a stream of NATS JetStream with three replicas and sync_interval
-// always, which is used as a work queue: publish, pull one, acknowledge, each answered by the servers. The first run
-// builds the NATS server.
+// time of all three nodes is shown with the leader's part of it. It is measured beside a stream of NATS JetStream with
+// three replicas and sync_interval always, which is used as a work queue: publish, pull one, acknowledge, each answered
+// by the servers. The first run builds the NATS server.
 //
 // Modes that compare, all with 256-byte bodies:
 //
