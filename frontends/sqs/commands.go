@@ -45,8 +45,8 @@ var commands = map[string]command{
 	"TagQueue":           on(operate, (*request).tagQueue),
 	"UntagQueue":         on(operate, (*request).untagQueue),
 	"ListQueueTags":      {run: settled(on(read, (*request).listQueueTags).run)},
-	"AddPermission":      on(operate, (*request).changePermission),
-	"RemovePermission":   on(operate, (*request).changePermission),
+	"AddPermission":      on(operate, (*request).addPermission),
+	"RemovePermission":   on(operate, (*request).removePermission),
 
 	"SendMessage":      on(produce, (*request).sendMessage),
 	"SendMessageBatch": on(produce, (*request).sendMessageBatch),

@@ -73,10 +73,10 @@ func missing(parameter string) error {
 
 func noQueue() error { return refuse(queueDoesNotExist, "The specified queue does not exist.") }
 
-// noPolicies is the error for a policy or a permission of a queue.
-func noPolicies() error {
+// noDenials is the error for a policy that denies something.
+func noDenials() error {
 	return refuse(unsupported,
-		"Policies and permissions of queues are not supported: rights come from the roles of the broker's principals.")
+		"A policy that denies is not supported: rights come from the roles of the broker's principals.")
 }
 
 // badValue is the error for an invalid parameter.

@@ -229,15 +229,21 @@ func TestBadInput(t *testing.T) {
 		{"batch too long", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{
 			{"Id": "a", "MessageBody": long[:1<<19+1]}, {"Id": "b", "MessageBody": long[:1<<19]},
 		}}, batchTooLong},
-		{"permission", "AddPermission", object{
-			"QueueUrl": "q", "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"},
+		{
+			"label missing", "AddPermission",
+			object{"QueueUrl": "q", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}},
+			missingParameter,
+		},
+		{"unknown action of a label", "AddPermission", object{
+			"QueueUrl": "q", "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"Fly"},
+		}, invalidParameter},
+		{"policy that denies", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{
+			"Policy": `{"Statement":[{"Effect":"Allow"},{"Effect":"Deny","Action":"SQS:*"}]}`,
+		}}, unsupported},
+		{"new queue with a policy that denies", "CreateQueue", object{
+			"QueueName": "x", "Attributes": object{"Policy": `{"Statement":{"Effect":"Deny","Principal":"*"}}`},
 		}, unsupported},
-		{"permission removed", "RemovePermission", object{"QueueUrl": "q", "Label": "x"}, unsupported},
-		{"permission of an unknown queue", "AddPermission", object{"QueueUrl": "none"}, queueDoesNotExist},
-		{"policy", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"Policy": "{}"}}, unsupported},
-		{"new queue with a policy", "CreateQueue", object{
-			"QueueName": "x", "Attributes": object{"Policy": "{}"},
-		}, unsupported},
+		{"label unknown", "RemovePermission", object{"QueueUrl": "q", "Label": "x"}, invalidParameter},
 		{"move from nowhere", "StartMessageMoveTask", object{"SourceArn": arn("none")}, resourceNotFound},
 		{
 			"move to nowhere", "StartMessageMoveTask",

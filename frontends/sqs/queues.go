@@ -34,10 +34,9 @@ type queue struct {
 	redrive redrive // of RedrivePolicy; no target: none
 }
 
-// get returns an attribute that was set or has a default; empty: neither. A policy that an earlier version stored is
-// not shown, since nothing enforces it.
+// get returns an attribute that was set or has a default; empty: neither.
 func (q *queue) get(name string) string {
-	if value, set := q.Attributes[name]; set && name != policyAttribute {
+	if value, set := q.Attributes[name]; set {
 		return value
 	}
 	s := settingOf(name)

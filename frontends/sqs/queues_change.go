@@ -1,6 +1,8 @@
 package sqs
 
 import (
+	"encoding/json"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -194,9 +196,129 @@ type tagsOutput struct {
 
 func (q *request) listQueueTags(of *queue, _ *target) (any, error) { return &tagsOutput{of.Tags}, nil }
 
-// changePermission is AddPermission and RemovePermission. Rights come from the roles of principals, in every protocol,
-// so a permission of a queue would have no effect.
-func (q *request) changePermission(*queue, *target) (any, error) { return nil, noPolicies() }
+// policyDocument is a Policy in the form of AddPermission. It is kept and shown, and gives no rights: those come from the
+// broker's principals. See denies.
+type policyDocument struct {
+	Version   string
+	ID        string `json:"Id"`
+	Statement []json.RawMessage
+}
+
+type statement struct {
+	Sid       string
+	Effect    string
+	Principal map[string]any
+	Action    any
+	Resource  string
+}
+
+type addPermissionInput struct {
+	target
+	Label         string
+	AWSAccountIDs []string `json:"AWSAccountIds" query:"AWSAccountId"`
+	Actions       []string `query:"ActionName"`
+}
+
+func (q *request) addPermission(of *queue, in *addPermissionInput) (any, error) {
+	switch {
+	case in.Label == "":
+		return nil, missing("Label")
+	case len(in.AWSAccountIDs) == 0:
+		return nil, missing("AWSAccountIds")
+	case len(in.Actions) == 0:
+		return nil, missing("Actions")
+	case len(in.Label) > maxNameBytes || strings.ContainsFunc(in.Label, func(r rune) bool { return !isWordRune(r) }):
+		return nil, badValue(shorten(in.Label), "Label",
+			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
+	}
+	var who, what []string
+	for _, account := range in.AWSAccountIDs {
+		who = append(who, "arn:aws:iam::"+account+":root")
+	}
+	for _, action := range in.Actions {
+		if action != "*" && (q.front.meter[action] == nil || action == noAction) {
+			return nil, badValue("SQS:"+shorten(action), "ActionName",
+				"Please refer to the appropriate WSDL for a list of valid actions.")
+		}
+		what = append(what, "SQS:"+action)
+	}
+	fresh := statement{in.Label, "Allow", map[string]any{"AWS": single(who)}, single(what), q.front.arnOf(of.Name)}
+	return q.editPolicy(of.Name, func(p *policyDocument) error {
+		if slices.Contains(p.labels(), in.Label) {
+			return badValue(in.Label, "Label", "Already exists.")
+		}
+		raw, err := json.Marshal(fresh)
+		p.Statement = append(p.Statement, raw)
+		return err
+	})
+}
+
+// single is a list, encoded as its element if there is only one.
+func single(list []string) any {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
+}
+
+type removePermissionInput struct {
+	target
+	Label string
+}
+
+func (q *request) removePermission(of *queue, in *removePermissionInput) (any, error) {
+	if in.Label == "" {
+		return nil, missing("Label")
+	}
+	return q.editPolicy(of.Name, func(p *policyDocument) error {
+		i := slices.Index(p.labels(), in.Label)
+		if i < 0 {
+			return badValue(shorten(in.Label), "Label", "can't find label.")
+		}
+		p.Statement = slices.Delete(p.Statement, i, i+1)
+		return nil
+	})
+}
+
+// labels returns the labels of the statements.
+func (p *policyDocument) labels() []string {
+	labels := make([]string, len(p.Statement))
+	for i, raw := range p.Statement {
+		var s struct{ Sid string }
+		if json.Unmarshal(raw, &s) == nil {
+			labels[i] = s.Sid
+		}
+	}
+	return labels
+}
+
+// editPolicy changes the Policy of a queue. A policy without statements is removed.
+func (q *request) editPolicy(name string, edit func(*policyDocument) error) (any, error) {
+	_, err := q.change(name, func(old *queue) (*queue, error) {
+		p := policyDocument{Version: "2008-10-17", ID: q.front.arnOf(name) + "/SQSDefaultPolicy"}
+		if value := old.get(policyAttribute); value != "" {
+			if err := json.Unmarshal([]byte(value), &p); err != nil {
+				return nil, badAttribute(policyAttribute)
+			}
+		}
+		if err := edit(&p); err != nil {
+			return nil, err
+		}
+		value := ""
+		if len(p.Statement) > 0 {
+			raw, err := json.Marshal(p)
+			if err != nil {
+				return nil, fmt.Errorf("encode policy: %w", err)
+			}
+			value = string(raw)
+		}
+		return old.with(map[string]string{policyAttribute: value}, q.front.broker.Now()), nil
+	})
+	if err == nil {
+		q.audit("queue.change", name, policyAttribute)
+	}
+	return nil, err
+}
 
 // audit adds a change to the audit log.
 func (q *request) audit(action, name, detail string) {

@@ -98,8 +98,8 @@ func checkSettings(attributes map[string]string, fifo bool) error {
 			return refuse(invalidAttributeName, "You can specify the %s only when FifoQueue is set to true.", name)
 		case s.onlyFIFO && !fifo:
 			return refuse(invalidAttributeName, "Unknown Attribute %s.", name)
-		case name == policyAttribute && attributes[name] != "": // an empty one removes it, which changes nothing
-			return noPolicies()
+		case name == policyAttribute && denies(attributes[name]):
+			return noDenials()
 		}
 		if name == kmsReuse && attributes[name] == "300" { // the default is not shown
 			attributes[name] = ""
@@ -131,6 +131,20 @@ func checkSettings(attributes map[string]string, fifo bool) error {
 	return nil
 }
 
+// denies reports whether a policy denies something, which nothing would enforce. What a policy allows needs no
+// enforcement: no client gets a right by it.
+func denies(policy string) bool {
+	var list struct{ Statement []struct{ Effect string } }
+	var single struct{ Statement struct{ Effect string } }
+	if json.Unmarshal([]byte(policy), &list) == nil {
+		return slices.ContainsFunc(list.Statement, func(s struct{ Effect string }) bool { return s.Effect == deny })
+	}
+	return json.Unmarshal([]byte(policy), &single) == nil && single.Statement.Effect == deny
+}
+
+// deny is the Effect of a statement that denies.
+const deny = "Deny"
+
 // valid reports whether a value is allowed. Rules about other queues are checked elsewhere.
 func (s *setting) valid(value string) bool {
 	switch {
@@ -143,6 +157,8 @@ func (s *setting) valid(value string) bool {
 		return false
 	case value == "":
 		return s.name == policyAttribute || s.name == redrivePolicy || s.name == redriveAllow || s.name == kmsKey
+	case s.name == policyAttribute:
+		return json.Valid([]byte(value))
 	}
 	return true
 }

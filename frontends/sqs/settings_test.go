@@ -43,20 +43,6 @@ func TestDefaultsOfEncryptionKeysAreNotShown(t *testing.T) {
 	want(t, "key", f.attributesOf(q)["KmsMasterKeyId"], nil)
 }
 
-// Tools that remove a policy set an empty one.
-func TestPoliciesOfQueuesAreNeitherKeptNorShown(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	q := f.create("q", "Policy", "")
-	f.do("SetQueueAttributes", object{"QueueUrl": q, "Attributes": object{"Policy": ""}})
-	f.do("SetQueueAttributes", object{"QueueUrl": q, "Attributes": object{"DelaySeconds": "1"}})
-	f.queues["q"].Attributes["Policy"] = `{"Statement":[]}` // as an earlier version stored it
-	want(t, "of all attributes", f.attributesOf(q)["Policy"], nil)
-	out := f.do("GetQueueAttributes", object{"QueueUrl": q, "AttributeNames": []string{"Policy"}})
-	want(t, "asked for", out["Attributes"], nil)
-	want(t, "the same queue", f.create("q", "DelaySeconds", "1", "Policy", ""), q)
-}
-
 // A queue may name itself as its dead-letter queue. Its messages stay.
 func TestQueueThatIsItsOwnDeadLetterQueue(t *testing.T) {
 	t.Parallel()
@@ -82,8 +68,9 @@ func TestChangesOfQueuesAreAudited(t *testing.T) {
 		object{"QueueUrl": q, "Attributes": object{"DelaySeconds": "1", "VisibilityTimeout": "2"}})
 	f.do("TagQueue", object{"QueueUrl": q, "Tags": object{"b": "1", "a": "2"}})
 	f.do("UntagQueue", object{"QueueUrl": q, "TagKeys": []string{"b"}})
+	f.do("AddPermission", object{"QueueUrl": q, "Label": "l", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}})
 	f.do("PurgeQueue", object{"QueueUrl": q})
 	f.do("DeleteQueue", object{"QueueUrl": q})
 	want(t, "audit log", strings.Join(log, "; "), "queue.create q; queue.change q DelaySeconds, VisibilityTimeout; "+
-		"queue.tag q a, b; queue.untag q b; queue.purge q; queue.delete q")
+		"queue.tag q a, b; queue.untag q b; queue.change q Policy; queue.purge q; queue.delete q")
 }
