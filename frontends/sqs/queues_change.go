@@ -196,8 +196,8 @@ type tagsOutput struct {
 
 func (q *request) listQueueTags(of *queue, _ *target) (any, error) { return &tagsOutput{of.Tags}, nil }
 
-// policyDocument is a Policy in the form of AddPermission. It is kept and shown, and gives no rights: those come from the
-// broker's principals. See denies.
+// policyDocument is a Policy in the form of AddPermission. It is kept and shown, and gives no rights: those come from
+// the broker's principals. See denies.
 type policyDocument struct {
 	Version   string
 	ID        string `json:"Id"`
