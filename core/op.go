@@ -87,6 +87,7 @@ type Submit struct {
 	Job   *Job
 	Watch Watch
 	Info  bool // the reply has Info, unless Existing
+	Again Again
 
 	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due at most this many milliseconds after
 	// its first submission. Zero: no bound. It takes only four bytes because every submission has it.
@@ -101,6 +102,17 @@ type Submit struct {
 	// longer if Job.UniqueUntil is not set or later.
 	Window Instant
 }
+
+// Again says that a client asks again for what an earlier leader had admitted as Job.Seq, and had in memory only.
+type Again uint8
+
+// AgainNo: a new submission. AgainAdmit: if there is no such job any more, it is admitted under its number. AgainJoin:
+// there must be such a job, otherwise the reply is Failed with ErrNotFound. If there is one, the reply has Existing.
+const (
+	AgainNo Again = iota
+	AgainAdmit
+	AgainJoin
+)
 
 // Due returns when the job is due if it was first submitted at first; zero: at once.
 func (o *Submit) Due(first, now Instant) Instant {
@@ -188,12 +200,14 @@ type Await struct {
 }
 
 // Release gives a lease back as if it had never been granted: the job returns to its original position, and no attempt
-// is counted. Epoch is Grant.Epoch. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also if the job has a
-// newer lease). It is for jobs whose Assigned reply could not be delivered.
+// is counted. Epoch is Grant.Epoch. Reply: Accepted, or Failed with ErrNotFound, ErrConflict or ErrNotLeased (also if
+// the job has a newer lease). It is for jobs whose Assigned reply could not be delivered. If the lease may be lost with
+// its leader, If.LeasedAt must name it: a later one may have the same epoch.
 type Release struct {
 	changing
 	Tag   uint64
 	Ref   Ref
+	If    Condition
 	Epoch uint32
 }
 
@@ -507,11 +521,11 @@ func (*Unregister) TagOf() uint64        { return 0 }
 // operations in Replies, in order; or Failed with the error of the first refused operation; Index is its position in
 // the list.
 //
-// It may hold Submit, Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail, Report, Annotate, Release,
-// LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and Annotates may name
-// the same job; an operation of another kind must be the last one in the list that names a job, even as a dependency or
-// parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job that the
-// list cancels before it.
+// It may hold Submit (but not Again), Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail, Report,
+// Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and
+// Annotates may name the same job; an operation of another kind must be the last one in the list that names a job, even
+// as a dependency or parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key
+// of a job that the list cancels before it.
 type Atomic struct {
 	changing
 	Tag uint64
@@ -572,6 +586,12 @@ type LeaseJob struct {
 	ByConn   bool          // the lease ends with the connection
 	LeaseFor time.Duration // ByConn, zero: the job's own
 	Dead     bool
+
+	// Resumes continues a lease from an earlier leader that is not in the history of this one, until ResumesUntil
+	// (zero, ByConn only: until the connection closes). Without ByConn and Worker, nobody holds it. LeaseFor and Dead
+	// are not used. It fails with ErrNotLeased if the job has been leased or changed since.
+	Resumes      *Grant
+	ResumesUntil Instant
 }
 
 // TagOf implements Op.

@@ -50,7 +50,8 @@ type Reply struct {
 	Commit Commit // must be on disk before the reply leaves
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
-	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
+	// Listed, Purged, Accepted after DropQueue: not zero while there may be more. Package remote uses it in Submitted.
+	Cursor uint64
 	// Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more replies of the lease follow
 	N int
 

@@ -172,6 +172,16 @@ func (e *Engine) Close(id core.ClientID) {
 	e.notify(wakes, signal)
 }
 
+// Settle ends the leases of the previous leader's connections that were not resumed; see Options.Resumes.
+func (e *Engine) Settle() {
+	e.mu.Lock()
+	defer crashOnPanic()
+	e.machine.Settle(e.nowLocked())
+	wakes, signals := e.afterLocked(nil)
+	e.mu.Unlock()
+	e.notify(wakes, signals)
+}
+
 // Committed implements core.Broker.
 func (e *Engine) Committed() core.Commit { return core.Commit(e.committed.Load()) }
 

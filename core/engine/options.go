@@ -50,6 +50,9 @@ type Options struct {
 	// was read (0 to 1).
 	Progress func(jobs uint64, part float64)
 
+	// Resumes lets clients continue leases of the previous process or leader until Engine.Settle, which must be called.
+	Resumes bool
+
 	// ManualTimers and ManualCommits are for tests that call Tick and Flush themselves.
 	ManualTimers  bool
 	ManualCommits bool
@@ -124,5 +127,6 @@ func (o *Options) machine(now core.Instant) machine.Options {
 		AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
 		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: now, LinkStep: o.LinkStep,
+		Resumes: o.Resumes,
 	}
 }

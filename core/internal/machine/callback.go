@@ -38,7 +38,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	if j == nil {
 		return 0
 	}
-	j.CallbackFor, j.CreatedAt = number, m.table.Now
+	j.Seq, j.CallbackFor, j.CreatedAt = 0, number, m.table.Now
 	h, e := m.admit(j)
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.Queue].counts.of(e.Origin).submitted++

@@ -26,8 +26,7 @@ func (m *Machine) Forget(seq uint64) {
 	e := m.table.At(h)
 	n, q := e.Queue, m.queues[e.Queue]
 	m.restoring.places.forget(e)
-	delete(m.restoring.usedUp, seq)
-	delete(m.restoring.stopped, seq)
+	delete(m.restoring.ended, seq)
 	m.schedules.ForgetRestored(seq)
 	m.links.ForgetUnstored(seq)
 	switch lifetimeOf(e.Origin) {

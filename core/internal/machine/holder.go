@@ -164,7 +164,7 @@ func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 }
 
 func (m *Machine) releaseOp(c *client, op *core.Release) {
-	_, e, err := m.findIf(op.Ref, &core.Condition{})
+	_, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil && (e.State != core.Leased || e.Epoch != op.Epoch) {
 		err = core.ErrNotLeased
 	}

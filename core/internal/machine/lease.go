@@ -331,7 +331,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
 	q.counts.of(c.protocol).leased++
-	if op.Holder != core.HeldByConn || m.maxAttempts(e) > 0 || q.spent != nil || m.opts.AwaitLeases {
+	if m.storesLease(e, op.Holder) {
 		e.Set(table.Changed)
 		m.table.Touch(h, e)
 	}
@@ -365,6 +365,11 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	m.emit(h, e, core.EventLeased, "")
 	m.table.EvictLeased(h, e)
+}
+
+// storesLease reports whether a lease is stored.
+func (m *Machine) storesLease(e *table.Entry, by core.Holder) bool {
+	return by != core.HeldByConn || m.maxAttempts(e) > 0 || m.queues[e.Queue].spent != nil || m.opts.AwaitLeases
 }
 
 // grantFor returns the duration of a lease in milliseconds: the requested duration or the job's own, limited by the
@@ -514,6 +519,10 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 
 // leaseJob leases a particular job to a worker with an id or to a connection.
 func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
+	if op.Resumes != nil {
+		m.resumeLease(c, op)
+		return
+	}
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil {
 		err = m.leaseJobRefusal(h, e, op)

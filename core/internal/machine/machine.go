@@ -37,6 +37,7 @@ type Options struct {
 	Random      *rand.Rand
 	StartedAt   core.Instant
 	Format      func() int // of the entries from now on; nil: the newest format
+	Resumes     bool       // connections may resume leases of the previous process until Settle, which must be called
 }
 
 // Machine holds the index of all jobs and makes all decisions. Not safe for concurrent use.

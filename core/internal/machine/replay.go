@@ -2,8 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"broker/core"
@@ -44,14 +42,18 @@ func (m *Machine) Begin(last core.Commit) {
 
 // restoring is data that a machine needs only until Restored.
 type restoring struct {
-	usedUp  map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
-	stopped map[uint64]struct{} // jobs that were asked to stop, and whose connection was lost with the previous process
-	places  places
+	ended  map[uint64]endedLease // by job: leases that have ended with the previous process; see Settle
+	places places
 }
 
-func newRestoring() restoring {
-	return restoring{usedUp: map[uint64]struct{}{}, stopped: map[uint64]struct{}{}}
+// endedLease is a stored lease that a connection held.
+type endedLease struct {
+	stops     bool // the worker was asked to stop
+	stopAfter uint32
+	rerun     bool
 }
+
+func newRestoring() restoring { return restoring{ended: map[uint64]endedLease{}} }
 
 // RestoreMeta restores a meta entry.
 func (m *Machine) RestoreMeta(name string, value []byte) error {
@@ -268,10 +270,8 @@ func (m *Machine) restoreLease(h uint32, e *table.Entry, s *record.Status) {
 		e.Set(table.Requeued)
 		m.table.ForgetProgress(h, e)
 		m.makeReady(h, e)
-		m.restoring.usedUp[e.Seq] = struct{}{} // perhaps: its policies are not known yet
-		if s.StopAfter != 0 {
-			m.restoring.stopped[e.Seq] = struct{}{}
-		}
+		// perhaps the job has no attempts left: its policies are not known yet
+		m.restoring.ended[e.Seq] = endedLease{stops: s.StopAfter != 0, stopAfter: s.StopAfter, rerun: s.Rerun}
 		return
 	}
 	m.move(e, core.Leased)
@@ -317,20 +317,9 @@ func (m *Machine) Restored() {
 		}
 	})
 	m.table.ReserveAnew()
-	for _, seq := range slices.Sorted(maps.Keys(m.restoring.usedUp)) {
-		h := m.table.Handle(seq)
-		_, stopped := m.restoring.stopped[seq]
-		switch {
-		case h == 0:
-		case stopped:
-			m.detach(h, m.table.At(h))
-			m.endStopped(h, m.table.At(h).HolderFrom, nil)
-		case m.usedUp(h, m.table.At(h)):
-			m.detach(h, m.table.At(h))
-			m.endUsedUp(h, m.table.At(h))
-		default: // otherwise the next start would decide again, by its current policies
-			m.table.Touch(h, m.table.At(h))
-		}
+	m.restoring.places = places{}
+	if !m.opts.Resumes {
+		m.settleLeases()
 	}
 	m.decideBroken()
 	m.continueLinks()
@@ -339,7 +328,6 @@ func (m *Machine) Restored() {
 		m.table.FirstPlace = m.table.LastPlace
 	}
 	m.touched = m.touched[:0]
-	m.restoring = restoring{}
 	m.links.Restored()
 }
 

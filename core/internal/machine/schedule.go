@@ -27,6 +27,7 @@ func (x schedulesHost) Submit(j *core.Job) (seq uint64, joined bool, err error) 
 		m.makeDurable(a.joins, e)
 		return e.Seq, true, nil
 	}
+	j.Seq = 0
 	h, e := m.admitSubmission(a, j, core.Internal)
 	m.admitted(h, e)
 	m.place(h, e)

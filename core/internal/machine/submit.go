@@ -9,6 +9,9 @@ import (
 // submit admits a job or refuses it.
 func (m *Machine) submit(c *client, op *core.Submit) {
 	j := op.Job
+	if op.Again != core.AgainNo && m.submitAgain(c, op) {
+		return
+	}
 	a := m.admission(op)
 	switch {
 	case a.replaces != 0:
@@ -38,6 +41,9 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		return
 	}
 	j.ReadyAt = op.Due(m.table.Now, m.table.Now)
+	if op.Again == core.AgainNo {
+		j.Seq = 0
+	}
 	h, e := m.admitSubmission(a, j, c.protocol)
 	if m.inMemory(op) {
 		e.Extra |= table.MemoryOnly
@@ -55,6 +61,9 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	}
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
+	}
+	if op.Again != core.AgainNo {
+		e.Set(table.Untouched) // its worker may resume the lease
 	}
 	m.place(h, e)
 }
@@ -217,12 +226,15 @@ func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 		x.IsClosed
 }
 
-// admit assigns a number to a job and adds it to all indexes; its state is still Gone.
+// admit assigns a number to a job that has none, and adds it to all indexes; its state is still Gone.
 func (m *Machine) admit(j *core.Job) (uint32, *table.Entry) {
-	if j.Seq = m.table.NextSeq; j.Unique == core.UniqueReplace {
+	if j.Unique == core.UniqueReplace {
 		j.Unique = core.UniqueRefuse // UniqueReplace only concerns the submission
 	}
-	m.table.NextSeq++
+	if j.Seq == 0 {
+		j.Seq = m.table.NextSeq
+		m.table.NextSeq++
+	}
 	m.table.Reserve()
 	n, q := m.enterQueue(j.Queue, j.Origin, j.Ephemeral)
 	j.Queue = q.Name // share one copy of the name
