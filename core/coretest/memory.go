@@ -17,3 +17,9 @@ func LiveBytes() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// Disk is a file system in memory that can crash: storetest.Disk.
+type Disk = storetest.Disk
+
+// NewDisk makes an empty disk.
+var NewDisk = storetest.NewDisk

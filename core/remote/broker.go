@@ -1,9 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
-	"net"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,150 +15,132 @@ import (
 	"broker/core/notify"
 )
 
-// answerBeats is how many beats an answer may take before the link is given up.
-const answerBeats = 30
+const (
+	// answerBeats is how many beats an answer may take before the link is given up.
+	answerBeats = 30
 
-var errUnanswered = errors.New("the leader does not answer an operation")
+	// AwayFor is how long clients wait for a next leader before their connections are closed.
+	AwayFor = 10 * time.Second
 
-// Broker is the leader's broker for the clients of this node, over one link. It lives as long as the link: when that
-// has ended, it calls Close of all clients and refuses what they ask. Do waits for the leader's answer.
+	// MaxKept is how many bytes of jobs whose clients wait for the result a node keeps to register them again. Clients
+	// of others are closed when the leader changes.
+	MaxKept = 64 << 20
+)
+
+// Broker is the leader's broker for the clients of this node. It uses one link after the other: when the leader
+// changes, its clients continue at the next one. Do waits for the leader's answer.
 type Broker struct {
-	link  *link
-	note  []byte
-	clock clock.Monotonic
-	told  func(say []byte)
+	options     BrokerOptions
+	incarnation uint64 // of this broker
+	time        leaderTime
+	questions   questions
 
-	committed atomic.Uint64
-	time      leaderTime
-	questions questions
-	beats     atomic.Uint64 // since the link began, from 1
+	committed atomic.Uint64 // what clients were told; see Uplink.shift
+	keptBytes atomic.Int64  // of jobs in kept.watches
 
 	mu      sync.RWMutex // guards the fields below
 	clients map[core.ClientID]*client
 	next    core.ClientID
-	closing bool // no clients are taken any more
+	up      *Uplink // the link in use, alive or not; nil: there was none. current is the same
+	closed  bool    // no clients are taken any more
+	away    *time.Timer
 
-	gone    chan struct{} // closed when all is refused
-	running sync.WaitGroup
+	current atomic.Pointer[Uplink]
+
+	asking sync.Mutex // held while messages get their numbers
+	number uint64     // of the last message with operations; guarded by asking
+
+	unsureMu sync.Mutex // guards the fields below
+	unsure   []*asked   // what depends on commits that the leader has not told yet
+	highest  uint64     // the highest commit in them, as clients see it
 }
 
 var _ core.Broker = (*Broker)(nil)
 
+// BrokerOptions are for NewBroker.
+type BrokerOptions struct {
+	Node  string // id of this node
+	Clock clock.Monotonic
+	Told  func(say []byte) // gets what Node.Tell sends, on one goroutine; it must not block
+
+	// OneLink ends all clients, and the broker, with the first link: for front-ends that keep something at the leader
+	// beside their clients.
+	OneLink bool
+}
+
+// NewBroker makes a broker for the clients of a node, which wait until it is linked to a leader.
+func NewBroker(o BrokerOptions) *Broker {
+	return &Broker{options: o, incarnation: rand.Uint64(), clients: make(map[core.ClientID]*client)}
+}
+
 // client is a client of this node.
 type client struct {
-	wake, close func()
-	asked       atomic.Uint64 // the beat at which it asked; 0: it waits for no answer
-	done        notify.Signal // answer is set
+	options core.ClientOptions
+	done    notify.Signal // the answer has come, or the client is dropped
+	asked   atomic.Uint64 // the beat at which it asked; 0: it waits for no answer
 
-	mu     sync.Mutex // guards the fields below
-	pushed [][]byte   // lists of replies that it has not fetched
-	before [][]byte   // of these, what came before the answer
-	answer []byte
+	mu      sync.Mutex // guards the fields below
+	id      core.ClientID
+	up      *Uplink // where it is open; nil: nowhere
+	gone    bool    // it was closed, or dropped
+	ops     []core.Op
+	say     *coder       // ops as a message; nil: it asks nothing
+	number  uint64       // of that message; 0: it was not sent
+	answer  list         // to it
+	before  []list       // pushed before the answer
+	pushed  []list       // that it has not fetched
+	ready   []core.Reply // that the change of the leader has left of what was pushed
+	result  []core.Reply // the answer, if it was read while the leader changed
+	kept    kept
+	lost    []*lost   // operations to ask again
+	back    []core.Op // they return jobs that were pushed, and that it had not fetched when the link ended
+	expects []expect  // answers that are not for Do
 }
 
-// Dial begins to speak to the leader over a connection, and takes ownership of it. It waits for the leader's hello
-// until the deadline of the connection. A *FormatError says that the leader speaks another format. told gets what
-// Node.Tell sends, on one goroutine; it must not block.
-func Dial(conn net.Conn, c clock.Monotonic, told func(say []byte)) (*Broker, error) {
-	err := writeHello(conn, nil)
-	var note []byte
-	if err == nil {
-		note, err = readHello(conn)
-	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	b := &Broker{
-		note: note, clock: c, told: told, clients: make(map[core.ClientID]*client), gone: make(chan struct{}),
-	}
-	b.link = newLink(conn, 0, func([]byte) {})
-	b.beats.Store(1)
-	timed := make(chan struct{})
-	b.running.Go(b.link.write) // these end with the link
-	b.running.Go(func() { b.read(sync.OnceFunc(func() { close(timed) })) })
-	b.running.Go(func() { b.link.beat(b.beat) })
-	b.running.Go(b.finish)
-	b.askTime()
-	select {
-	case <-timed:
-		return b, nil
-	case <-b.link.ended:
-		b.running.Wait()
-		return nil, b.link.reason()
-	}
+// list is a list of replies from a leader.
+type list struct {
+	replies []byte
+	shift   uint64 // of its commits
 }
 
-// Note is what the leader has said in its hello.
-func (b *Broker) Note() []byte { return b.note }
+// asked is a message whose answer depends on a commit that was not told yet.
+type asked struct {
+	client *client
+	commit core.Commit     // as the leader counts
+	ended  map[uint64]held // leases that it has ended
 
-// Buffered is how many bytes wait to be written to the leader.
-func (b *Broker) Buffered() int64 { return b.link.buffered.Load() }
+	say    *coder // operations behind the number of the client; nil: ops
+	answer list
 
-// Gone is closed when the link has ended and all clients are closed.
-func (b *Broker) Gone() <-chan struct{} { return b.gone }
-
-// Reason is why the link has ended.
-func (b *Broker) Reason() error { return b.link.reason() }
-
-// Hangup ends the link, and returns when no goroutine of it is left.
-func (b *Broker) Hangup() {
-	b.link.end(errClosed)
-	b.running.Wait()
+	ops     []core.Op
+	replies []core.Reply
 }
 
-// Tell sends bytes to the owner of the leader's Server. They may be lost with the link.
-func (b *Broker) Tell(say []byte) { b.link.send(msgTell, say) }
-
-// finish refuses all once the link has ended. The connections of clients are closed first, so that none answers its
-// client with what follows from the end of the link: the fate of what was under way is unknown. Clients without a
-// connection are woken and see Stopped.
-func (b *Broker) finish() {
-	<-b.link.ended
-	b.mu.Lock()
-	b.closing = true
-	closes, wakes := make([]func(), 0, len(b.clients)), []func(){}
-	for _, c := range b.clients {
-		if c.close != nil {
-			closes = append(closes, c.close)
-		} else {
-			wakes = append(wakes, c.wake)
-		}
-	}
-	b.mu.Unlock()
-	for _, end := range closes {
-		end()
-	}
-	close(b.gone)
-	for _, wake := range wakes {
-		wake()
-	}
+// lost is an operation whose reply depends on a commit that the next leader does not have.
+type lost struct {
+	op     core.Op
+	reply  core.Reply
+	number uint64 // of the message that asked again; 0: none
 }
 
 // Open implements core.Broker.
 func (b *Broker) Open(o core.ClientOptions) core.ClientID {
-	c := &client{wake: o.Wake, close: o.Close, done: notify.NewSignal()}
+	c := &client{options: o, done: notify.NewSignal()}
 	b.mu.Lock()
 	b.next++
-	id, refused := b.next, b.closing
+	c.id = b.next
+	refused := b.closed
 	if !refused {
-		b.clients[id] = c
+		b.clients[c.id] = c
+		if b.up != nil && b.up.live {
+			b.up.open(c)
+		}
 	}
 	b.mu.Unlock()
-	if refused {
-		if o.Close != nil {
-			o.Close()
-		}
-		return id
+	if refused && o.Close != nil {
+		o.Close()
 	}
-	w := coder{}
-	closes := o.Close != nil
-	unsigned(&w, &id)
-	clientOptions(&w, &o, &closes)
-	b.link.send(msgOpen, w.buf)
-	return id
+	return c.id
 }
 
 // clientOptions are what the leader needs to know of a client.
@@ -169,20 +152,24 @@ func clientOptions(c *coder, o *core.ClientOptions, closes *bool) {
 	c.flags(&o.Unlisted, closes)
 }
 
-func (b *Broker) client(id core.ClientID) *client {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.clients[id]
-}
-
 // Close implements core.Broker.
 func (b *Broker) Close(id core.ClientID) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	c := b.clients[id]
+	if c == nil {
+		return
+	}
 	delete(b.clients, id)
-	b.mu.Unlock()
-	if c != nil {
-		b.link.send(msgClose, binary.AppendUvarint(nil, uint64(id)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	for tag := range c.kept.watches {
+		b.unwatch(&c.kept, tag)
+	}
+	if c.up != nil && c.up == b.up {
+		b.up.link.send(msgClose, binary.AppendUvarint(nil, uint64(id)))
+		b.up.forget(c)
 	}
 }
 
@@ -191,71 +178,190 @@ var messages = sync.Pool{New: func() any { return new(coder) }}
 
 // Do implements core.Broker.
 func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
-	c := b.client(id)
-	if c == nil {
-		return refuse(ops, into)
-	}
 	if len(ops) == 0 {
-		c.mu.Lock()
-		pushed := c.pushed
-		c.pushed = nil
-		c.mu.Unlock()
-		return b.take(id, pushed, into)
+		return b.fetch(id, into)
 	}
-	b.ask(id, c, ops)
-	select {
-	case <-c.done:
-	case <-b.gone:
-		return refuse(ops, into)
-	}
-	c.asked.Store(0)
-	c.mu.Lock()
-	before, answer := c.before, c.answer
-	c.before, c.answer = nil, nil
-	c.mu.Unlock()
-	from := len(into)
-	into = b.take(id, before, into)
-	if _, cancels := ops[0].(*core.CancelWaits); cancels { // the leader has given the jobs back
-		kept := slices.DeleteFunc(into[from:], func(r core.Reply) bool { return r.Kind != core.EventReply })
-		into = into[:from+len(kept)]
-	}
-	return b.decode(answer, into)
-}
-
-// ask sends operations to the leader.
-func (b *Broker) ask(id core.ClientID, c *client, ops []core.Op) {
-	b.link.waitForRoom()
 	w := messages.Get().(*coder)
 	w.buf = w.buf[:0]
 	unsigned(w, &id)
 	operations(w, &ops)
-	c.asked.Store(b.beats.Load())
-	b.link.send(msgDo, w.buf)
-	if cap(w.buf) <= keptBuffer {
-		messages.Put(w)
+	c := b.ask(id, ops, w)
+	if c == nil {
+		w.recycle()
+		return refuse(ops, into)
+	}
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked.Store(0)
+	if c.gone {
+		c.ops, c.say = nil, nil
+		return refuse(ops, into)
+	}
+	if c.say != nil {
+		b.read(c)
+	}
+	into = append(into, c.result...)
+	clear(c.result)
+	if c.result = c.result[:0]; cap(c.result) > 1024 {
+		c.result = nil
+	}
+	return into
+}
+
+// recycle gives a buffer back.
+func (c *coder) recycle() {
+	if cap(c.buf) <= keptBuffer {
+		messages.Put(c)
 	}
 }
 
-// take appends replies that were pushed, and tells the leader that there is room for others.
-func (b *Broker) take(id core.ClientID, pushed [][]byte, into []core.Reply) []core.Reply {
-	for _, list := range pushed {
-		into = b.decode(list, into)
+// fetch appends what was pushed.
+func (b *Broker) fetch(id core.ClientID, into []core.Reply) []core.Reply {
+	b.mu.RLock()
+	c := b.clients[id]
+	b.mu.RUnlock()
+	if c == nil {
+		return into
 	}
-	if len(pushed) > 0 {
-		b.link.send(msgTook, binary.AppendUvarint(nil, uint64(id)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	into = append(into, c.ready...)
+	c.ready = nil
+	from := len(into)
+	into = b.decodeAll(c.pushed, into)
+	b.pushed(c, into[from:])
+	c.took(c.pushed)
+	c.pushed = nil
+	return into
+}
+
+// took tells the leader that there is room for more.
+func (c *client) took(pushed []list) {
+	if len(pushed) > 0 && c.up != nil {
+		c.up.link.send(msgTook, binary.AppendUvarint(nil, uint64(c.id)))
+	}
+}
+
+// ask sends operations to the leader, or leaves them for the next one. It returns nil if there is no such client.
+func (b *Broker) ask(id core.ClientID, ops []core.Op, say *coder) *client {
+	if up := b.current.Load(); up != nil {
+		up.link.waitForRoom()
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	c := b.clients[id]
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil
+	}
+	c.ops, c.say, c.number = ops, say, 0
+	if b.up != nil && b.up.live {
+		b.up.ask(c)
+	}
+	return c
+}
+
+// read reads the answer to what a client has asked, and keeps what the client has by it. The client's lock is held.
+func (b *Broker) read(c *client) {
+	replies := append(c.result[:0], c.ready...)
+	c.ready = nil
+	from := len(replies)
+	replies = b.decodeAll(c.before, replies)
+	b.pushed(c, replies[from:])
+	c.took(c.before)
+	if _, cancels := c.ops[0].(*core.CancelWaits); cancels { // the leader has given the jobs back
+		replies = slices.DeleteFunc(replies, func(r core.Reply) bool { return r.Kind != core.EventReply })
+	}
+	from = len(replies)
+	replies = b.decode(c.answer, replies)
+	answer := replies[from:]
+	ended := b.note(&c.kept, c.ops, answer)
+	if commit := newest(answer); commit > b.Committed() {
+		b.doubt(&asked{
+			client: c, commit: commit - core.Commit(c.answer.shift), say: c.say, answer: c.answer, ended: ended,
+		}, commit)
+	} else {
+		c.say.recycle()
+	}
+	c.result, c.ops, c.say, c.number, c.answer, c.before = replies, nil, nil, 0, list{}, nil
+}
+
+// newest is the newest commit that replies depend on.
+func newest(replies []core.Reply) (commit core.Commit) {
+	for i := range replies {
+		commit = max(commit, replies[i].Commit)
+	}
+	return commit
+}
+
+// pushed keeps what a client has by replies that were pushed, and that it gets now.
+func (b *Broker) pushed(c *client, replies []core.Reply) {
+	for i := range replies {
+		r := &replies[i]
+		b.notePush(&c.kept, r)
+		if (r.Kind == core.Ended || r.Kind == core.Assigned) && r.Commit > b.Committed() {
+			b.doubt(&asked{client: c, commit: r.Commit - core.Commit(c.up.shift), replies: []core.Reply{*r}}, r.Commit)
+		}
+	}
+}
+
+// doubt keeps what depends on a commit that was not told yet. shown is the commit as clients see it.
+func (b *Broker) doubt(a *asked, shown core.Commit) {
+	b.unsureMu.Lock()
+	defer b.unsureMu.Unlock()
+	b.unsure = append(b.unsure, a)
+	b.highest = max(b.highest, uint64(shown))
+}
+
+// certain forgets what depended on commits of the leader up to one.
+func (b *Broker) certain(commit core.Commit) {
+	b.unsureMu.Lock()
+	defer b.unsureMu.Unlock()
+	n := 0
+	for n < len(b.unsure) && b.unsure[n].commit <= commit {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	for _, a := range b.unsure[:n] {
+		if a.say != nil {
+			a.say.recycle()
+		}
+	}
+	clear(b.unsure[:n])
+	if b.unsure = b.unsure[n:]; len(b.unsure) == 0 {
+		b.unsure = nil
+	}
+}
+
+func (b *Broker) decodeAll(all []list, into []core.Reply) []core.Reply {
+	for _, l := range all {
+		into = b.decode(l, into)
 	}
 	return into
 }
 
 // decode appends a list of replies, which use its memory from then on.
-func (b *Broker) decode(list []byte, into []core.Reply) []core.Reply {
-	c := coder{buf: list, reading: true, aliases: true}
+func (b *Broker) decode(l list, into []core.Reply) []core.Reply {
+	if l.replies == nil {
+		return into
+	}
+	c := coder{buf: l.replies, reading: true, aliases: true}
 	for n := c.size(0, false); n > 0 && c.err == nil; n-- {
 		into = append(into, core.Reply{})
-		reply(&c, &into[len(into)-1])
+		r := &into[len(into)-1]
+		if reply(&c, r); r.Commit != 0 {
+			r.Commit += core.Commit(l.shift)
+		}
 	}
 	if c.err != nil {
-		b.link.end(c.err)
+		b.current.Load().link.end(c.err)
 	}
 	return into
 }
@@ -275,130 +381,87 @@ func (b *Broker) Committed() core.Commit { return core.Commit(b.committed.Load()
 
 // Stopped implements core.Broker.
 func (b *Broker) Stopped() bool {
-	select {
-	case <-b.gone:
-		return true
-	default:
-		return false
-	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.closed
 }
 
 // Now implements core.Broker: the time of the leader's broker.
 func (b *Broker) Now() core.Instant {
-	_, now := b.clock.Read()
+	_, now := b.options.Clock.Read()
 	return b.time.at(now)
 }
 
-// beat asks for the leader's time, and gives the link up if an operation has no answer.
-func (b *Broker) beat() {
-	now := b.beats.Add(1)
+// Clients is the number of clients.
+func (b *Broker) Clients() int {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	return len(b.clients)
+}
+
+// Buffered is how many bytes wait to be written to the leader.
+func (b *Broker) Buffered() int64 {
+	if up := b.current.Load(); up != nil {
+		return up.link.buffered.Load()
+	}
+	return 0
+}
+
+// Tell sends bytes to the owner of the leader's Server. They may be lost with the link.
+func (b *Broker) Tell(say []byte) {
+	if up := b.current.Load(); up != nil {
+		up.link.send(msgTell, say)
+	}
+}
+
+// Shut drops all clients and refuses others.
+func (b *Broker) Shut() {
+	b.mu.Lock()
+	b.closed = true
+	up := b.up
+	b.mu.Unlock()
+	b.dropAll()
+	if up != nil {
+		up.Hangup()
+	}
+}
+
+// dropAll ends all clients: what was under way may or may not apply, and no client is told either.
+func (b *Broker) dropAll() {
+	b.mu.RLock()
+	all := b.sorted()
+	b.mu.RUnlock()
+	for _, c := range all {
+		c.drop()
+	}
+}
+
+// sorted are all clients in the order of their numbers. The broker's lock is held.
+func (b *Broker) sorted() []*client {
+	all := make([]*client, 0, len(b.clients))
 	for _, c := range b.clients {
-		if asked := c.asked.Load(); asked != 0 && now-asked > answerBeats {
-			b.link.end(errUnanswered)
-		}
+		all = append(all, c)
 	}
-	b.askTime()
+	slices.SortFunc(all, func(a, b *client) int { return cmp.Compare(a.id, b.id) })
+	return all
 }
 
-func (b *Broker) askTime() {
-	_, now := b.clock.Read()
-	b.link.send(msgBeat, binary.AppendUvarint(nil, uint64(now)))
-}
-
-// read is the goroutine that handles what the leader says.
-func (b *Broker) read(timed func()) {
-	in := newReader(b.link)
-	owned := func(kind byte) bool {
-		switch kind {
-		case msgDone, msgPush, msgAnswer, msgSay:
-			return true
-		}
-		return false
+// drop ends a client of which is not known what it may be told. Its connection is closed first, so that it is not told
+// what follows.
+func (c *client) drop() {
+	if c.options.Close != nil {
+		c.options.Close()
 	}
-	for {
-		kind, say, err := in.next(owned)
-		if err == nil {
-			err = b.handle(kind, say, timed)
-		}
-		if err != nil {
-			b.link.end(err)
-			return
-		}
-	}
-}
-
-// errBye ends a link whose leader has said all.
-var errBye = errors.New("the leader stops")
-
-// flushFor is how long clients get what the leader has told last, before their connections are closed.
-const flushFor = 100 * time.Millisecond
-
-func (b *Broker) handle(kind byte, say []byte, timed func()) error {
-	c := coder{buf: say, reading: true}
-	switch kind {
-	case msgCommit:
-		b.committed.Store(binary.BigEndian.Uint64(say))
-		return nil
-	case msgTime:
-		sent, at := c.uvarint(0), core.Instant(0)
-		signed(&c, &at)
-		if c.err == nil {
-			_, now := b.clock.Read()
-			b.time.learn(time.Duration(sent), now, at)
-			timed()
-		}
-		return c.err
-	case msgAnswer:
-		return b.answered(&c)
-	case msgSay:
-		b.told(say)
-		return nil
-	case msgBye:
-		select {
-		case <-time.After(flushFor):
-		case <-b.link.ended:
-		}
-		return errBye
-	case msgDone, msgPush, msgDisconnect:
-	default:
-		return errMalformed
-	}
-	var id core.ClientID
-	if unsigned(&c, &id); c.err != nil {
-		return c.err
-	}
-	of := b.client(id)
-	if of == nil {
-		return nil // it has been closed; the leader will know
-	}
-	switch kind {
-	case msgDone:
-		return of.answered(c.buf)
-	case msgPush:
-		if len(c.buf) > 0 {
-			of.mu.Lock()
-			of.pushed = append(of.pushed, c.buf)
-			of.mu.Unlock()
-		}
-		of.wake()
-	case msgDisconnect:
-		if of.close != nil {
-			of.close()
-		}
-	}
-	return nil
-}
-
-// answered is the answer to what the client asked last. What was pushed before goes before it.
-func (c *client) answered(list []byte) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked.Load() == 0 || c.answer != nil {
-		return errMalformed
-	}
-	c.answer, c.before, c.pushed = list, c.pushed, nil
+	c.gone = true
+	c.mu.Unlock()
 	c.done.Set()
-	return nil
+	if c.options.Close == nil {
+		c.options.Wake() // it sees Stopped
+	}
 }
+
+var (
+	errUnanswered = errors.New("the leader does not answer an operation")
+	errBye        = errors.New("the leader stops")
+)

@@ -1,5 +1,5 @@
-// Package remote lets the clients of a node that follows use the broker of the leader. A Broker is the leader's broker
-// over one connection between the two nodes, a link; the leader's Server opens a client of its own broker for each
+// Package remote lets the clients of a node use the broker of the leader. A Broker is the leader's broker over one
+// connection between the two nodes at a time, a link; the leader's Server opens a client of its own broker for each
 // client of the node.
 //
 //	node that follows                           leader
@@ -14,17 +14,46 @@
 // memory.
 //
 // Beside operations, the owners of both sides speak to each other: what the front-ends of all nodes share and the core
-// does not know is at the leader.
+// does not know is at the leader. Clients of such front-ends end with the link (OneLink).
 //
-// When a link ends, its clients end on both sides. The connections of clients are closed before any call returns: what
-// was under way may or may not apply, and no client is told either.
+// When a link ends, its clients end at the leader: a node that has died leaves no leases behind.
+//
+// # When the leader changes
+//
+// The clients of the node stay. The next link registers them with the next leader, which may be this node itself: then
+// the link is a pipe, so that there is one way only.
+//
+//	node                                                   leader, before it serves
+//	clients, queues, listeners, foreground jobs ─────────▶ its history: term, last commit, last message of the node
+//	joins, leases ─ kept until all nodes have come here ─▶ or 100 ms are over; then what nobody resumed ends
+//	                                           ◀────────── serves
+//	what is lost, what waits, what had no answer ────────▶
+//
+// For that the node keeps of each client what it has registered, what it waits for, its leases and the jobs whose
+// result it waits for (kept.go). Whether something under way has happened is not guessed:
+//
+//   - A reply depends on a commit, which the next leader has or has not: leaders count their commits on from each other.
+//     A reply whose commit is lost has not left the node. Its operation is asked again, a submission under its number;
+//     if the reply is another one, the connection is closed. Until all of this is committed, no commit is told to
+//     clients, and what they see of commits is shifted so that old and new numbers do not mix.
+//   - An operation without a reply is in the history or not: in front of what changes something, the leader stores the
+//     number of the node's message, in the same commit. If it is not there, the message is sent again; if it is, nobody
+//     knows the reply, and the connection is closed.
+//
+// fate.go has the rules for each operation. A job that only the memory of the leader had comes back with the number
+// that its client and its worker know: from the client's node, since it has the body. Its lease comes from the worker's
+// node.
 //
 //	coder.go     numbers, texts, bytes
 //	values.go    jobs, grants, failures, errors
 //	ops.go       operations
 //	replies.go   replies
 //	link.go      messages, their bounds, hello, beats
-//	broker.go    the side of the node that follows
+//	broker.go    clients of a node
+//	kept.go      what a client has at the leader
+//	uplink.go    a link to a leader
+//	takeover.go  how clients continue at the next leader
+//	fate.go      what becomes of each operation then
 //	time.go      the leader's time
 //	server.go    the side of the leader
 //	owner.go     questions, answers and what one owner tells the other

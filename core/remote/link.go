@@ -15,7 +15,7 @@ import (
 )
 
 // Format is the number of the format of all messages. A node that speaks another one is not spoken to.
-const Format = 1
+const Format = 2
 
 // Bounds of a link. It is closed when nothing comes, or nothing can be written, for StallAfter.
 const (
@@ -50,6 +50,11 @@ const (
 	msgAsk                   // follower: a question to Server's owner
 	msgAnswer                // leader: the answer to msgAsk
 	msgSay                   // leader: bytes for Broker's owner
+	msgHistory               // leader: which changes of earlier leaders it has; its first message
+	msgLater                 // follower: msgDo, but only once all nodes have registered their clients
+	msgRegistered            // follower: it has registered its clients
+	msgServe                 // leader: it takes operations; what was msgLater is answered
+	msgWait                  // follower: msgDo; jobs in the answer are as if they were pushed
 )
 
 var (
@@ -284,7 +289,7 @@ func readBytes(in io.Reader, into []byte, n int) ([]byte, error) {
 	return into, nil
 }
 
-// hello is what each side says first: that it speaks operations, and its format. The leader adds a note.
+// hello is what each side says first: that it speaks operations, and its format. Both add a note.
 const helloMagic = "broker operations\n"
 
 func writeHello(conn net.Conn, note []byte) error {
@@ -302,7 +307,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("the other node speaks format %d of operations, this one %d", e.Format, Format)
 }
 
-// maxNote is the most that a leader may say in its hello, in bytes.
+// maxNote is the longest note, in bytes.
 const maxNote = 64 << 10
 
 func readHello(conn net.Conn) (note []byte, err error) {

@@ -34,7 +34,10 @@ func newLeader(t *testing.T, o engine.Options) *leader {
 		t.Fatal(err)
 	}
 	l := &leader{Engine: e, t: t, told: make(chan string, 16)}
-	l.server = NewServer(e, []byte("note"), l)
+	l.server = NewServer(e, ServerOptions{
+		Note: []byte("note"), Owner: l, Term: 1,
+	})
+	l.server.Settle(canceled(), nil, e.Settle)
 	t.Cleanup(func() {
 		l.server.Close(canceled())
 		if err := e.Shutdown(); err != nil {
@@ -58,7 +61,7 @@ func (l *leader) Told(_ *Node, say []byte) { l.told <- string(say) }
 // Left implements Owner.
 func (l *leader) Left(*Node) { l.left.Add(1) }
 
-// said is for Dial.
+// said is for BrokerOptions.
 func (l *leader) said(say []byte) { l.told <- string(say) }
 
 func canceled() context.Context {
@@ -67,20 +70,30 @@ func canceled() context.Context {
 	return ctx
 }
 
+// follower is a node with a link to the leader.
+type follower struct {
+	*Broker
+	*Uplink
+}
+
+var followers atomic.Int64
+
 // node links a follower to the leader through a connection that wrap may disturb.
-func (l *leader) node(wrap func(net.Conn) net.Conn) *Broker {
+func (l *leader) node(wrap func(net.Conn) net.Conn) *follower {
 	l.t.Helper()
 	near, far := net.Pipe()
 	go func() { _ = l.server.Serve(far) }() // ends with the link
 	if wrap != nil {
 		near = wrap(near)
 	}
-	b, err := Dial(near, clock.System{}, l.said)
+	b := NewBroker(BrokerOptions{Node: fmt.Sprint("n", followers.Add(1)), Clock: clock.System{}, Told: l.said})
+	up, err := b.Dial(near)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.t.Cleanup(b.Hangup)
-	return b
+	<-up.Ready()
+	l.t.Cleanup(b.Shut)
+	return &follower{b, up}
 }
 
 // worker is a client with what woke and closed it.
@@ -238,7 +251,7 @@ func TestJobThatWasNotFetchedReturnsUncounted(t *testing.T) {
 	}
 }
 
-func TestEndOfLinkEndsItsClientsOnBothSides(t *testing.T) {
+func TestEndOfNodeEndsItsClientsOnBothSides(t *testing.T) {
 	l := newLeader(t, engine.Options{Durability: engine.None})
 	b := l.node(nil)
 	w, other := open(t, b), open(t, l)
@@ -249,7 +262,7 @@ func TestEndOfLinkEndsItsClientsOnBothSides(t *testing.T) {
 	if _, clients, _ := l.server.Counts(); clients != 1 {
 		t.Errorf("%d clients", clients)
 	}
-	l.server.Close(canceled())
+	b.Shut()
 	<-w.closed
 	<-b.Gone()
 	l.eventually("its lease has ended", func() bool { return l.job("a").State == core.Ready })
@@ -258,9 +271,10 @@ func TestEndOfLinkEndsItsClientsOnBothSides(t *testing.T) {
 	}
 	late := open(t, b)
 	<-late.closed
-	if links, clients, _ := l.server.Counts(); links != 0 || clients != 0 {
-		t.Errorf("%d links, %d clients are left", links, clients)
-	}
+	l.eventually("nothing is left", func() bool {
+		links, clients, _ := l.server.Counts()
+		return links == 0 && clients == 0
+	})
 }
 
 // What was answered before a leader stops is told with its commit.
@@ -281,8 +295,8 @@ func TestStoppingLeaderTellsItsLastCommits(t *testing.T) {
 	if b.Committed() < r.Commit {
 		t.Errorf("commit %d is not told", r.Commit)
 	}
-	<-w.closed
 	<-stopped
+	<-b.Gone()
 	if !errors.Is(b.Reason(), errBye) {
 		t.Errorf("the link ends with %v", b.Reason())
 	}
@@ -339,6 +353,26 @@ func TestOwnersAskAndTell(t *testing.T) {
 	l.eventually("the owner hears of the end", func() bool { return l.left.Load() == 1 })
 }
 
+// What front-ends keep at the leader beside their clients ends with it, and their clients with it.
+func TestBrokerOfOneLinkEndsWithIt(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	near, far := net.Pipe()
+	go func() { _ = l.server.Serve(far) }() // ends with the link
+	b := NewBroker(BrokerOptions{Node: "one", Clock: clock.System{}, OneLink: true})
+	up, err := b.Dial(near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-up.Ready()
+	w := open(t, b)
+	_ = far.Close() // the node sees it
+	<-up.Gone()
+	<-w.closed
+	if all := w.do(&core.Sleep{Tag: 9}); len(all) != 1 || !errors.Is(all[0].Err, core.ErrShutdown) || !b.Stopped() {
+		t.Errorf("after the end: %+v", all)
+	}
+}
+
 func TestOtherFormatIsRefused(t *testing.T) {
 	l := newLeader(t, engine.Options{Durability: engine.None})
 	near, far := net.Pipe()
@@ -353,11 +387,12 @@ func TestOtherFormatIsRefused(t *testing.T) {
 	}
 	near, far = net.Pipe()
 	go func() {
-		_, _ = io.ReadFull(far, make([]byte, len(helloMagic)+8))
+		_, _ = readHello(far)
 		_, _ = io.WriteString(far, helloMagic+"\x00\x00\x00\x63\x00\x00\x00\x00")
 	}()
 	other := (*FormatError)(nil)
-	if _, err := Dial(near, clock.System{}, l.said); !errors.As(err, &other) || other.Format != 99 {
+	_, err = NewBroker(BrokerOptions{Node: "n", Clock: clock.System{}}).Dial(near)
+	if !errors.As(err, &other) || other.Format != 99 {
 		t.Errorf("a leader of another format: %v", err)
 	}
 }
@@ -398,7 +433,7 @@ func TestStalledLinkIsClosedInTime(t *testing.T) {
 			t.Errorf("over a stalled link: %+v", all)
 		}
 		<-w.closed
-		if took := time.Since(began); took > StallAfter+2*beatEvery { //nolint:forbidigo // a test
+		if took := time.Since(began); took > StallAfter+2*beatEvery+AwayFor { //nolint:forbidigo // a test
 			t.Errorf("closed after %v", took)
 		}
 		synctest.Wait()
@@ -453,7 +488,7 @@ func TestMalformedMessagesEndTheLink(t *testing.T) {
 		near, far := net.Pipe()
 		ended := make(chan error, 1)
 		go func() { ended <- l.server.Serve(far) }()
-		go func() { _ = writeHello(near, nil) }()
+		go func() { _ = writeHello(near, (&nodeHello{node: "n"}).encode()) }()
 		if _, err := readHello(near); err != nil {
 			t.Fatal(err)
 		}

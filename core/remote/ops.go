@@ -7,50 +7,113 @@ import (
 	"broker/core"
 )
 
-// opKind is how one kind of operation is encoded.
+// opKind is how one kind of operation is encoded, and what becomes of it when the leader changes.
 type opKind struct {
 	new  func() core.Op
 	code func(*coder, core.Op) // nil: in CBOR
+	fate fate
 }
 
 // frequent is an operation that is encoded by hand.
 func frequent[T any, P interface {
 	*T
 	core.Op
-}](code func(*coder, P),
+}](code func(*coder, P), f fate,
 ) opKind {
-	return opKind{func() core.Op { return P(new(T)) }, func(c *coder, op core.Op) { code(c, op.(P)) }}
+	return opKind{func() core.Op { return P(new(T)) }, func(c *coder, op core.Op) { code(c, op.(P)) }, f}
 }
 
 // rare is an operation that is encoded in CBOR, as a map from the names of its fields.
 func rare[T any, P interface {
 	*T
 	core.Op
-}]() opKind {
-	return opKind{new: func() core.Op { return P(new(T)) }}
+}](f fate,
+) opKind {
+	return opKind{new: func() core.Op { return P(new(T)) }, fate: f}
 }
 
 // opKinds are all operations. Their positions are on the wire: an operation that is added comes last. A test compares
 // the list with the source of package core.
 var opKinds = []opKind{
-	frequent(submit), frequent(lease), frequent(complete), frequent(fail), frequent(report), frequent(sendData),
-	frequent(release), frequent(register), frequent(unregister), frequent(sleep),
-	rare[core.CancelLease](), rare[core.CancelWaits](), frequent(await), frequent(inspect), frequent(holdQueue),
-	rare[core.Atomic](),
-	rare[core.Update](), rare[core.Move](), rare[core.TransferLease](), rare[core.Cancel](), rare[core.Enqueue](),
-	rare[core.Bury](), rare[core.ListClients](), rare[core.ListWorkers](), rare[core.DisconnectClient](),
-	rare[core.NameClient](), rare[core.Subscribe](), rare[core.Find](), rare[core.KeepDone](),
-	rare[core.ListFinished](), rare[core.PutLimit](), rare[core.RemoveLimit](), rare[core.ShareQueue](),
-	rare[core.ListLimits](), rare[core.AppendLog](), rare[core.ReadSeries](), rare[core.ReadHistograms](),
-	rare[core.CreateQueue](), rare[core.DropQueue](), rare[core.PauseQueue](), rare[core.SetQueueMax](),
-	rare[core.Drain](), rare[core.Purge](), rare[core.ResetCounters](), rare[core.ListJobs](),
-	rare[core.ListQueues](), rare[core.ListQueueValues](), rare[core.InspectQueue](), rare[core.LastCommit](),
-	rare[core.ReadStats](), rare[core.ReadMeta](), rare[core.WriteMeta](), rare[core.OpenBatch](),
-	rare[core.CloseBatch](), rare[core.InspectBatch](), rare[core.ListBatches](), rare[core.PurgeBatches](),
-	rare[core.Resubmit](), rare[core.Rerun](), rare[core.LeaseJob](), rare[core.MoveSpent](),
-	rare[core.WriteDocuments](), rare[core.ReadDocuments](), rare[core.PutPolicy](), rare[core.ListPolicies](),
-	rare[core.PutSchedule](), rare[core.PauseSchedule](), rare[core.RemoveSchedule](), rare[core.RunSchedule](),
-	rare[core.ListSchedules](), rare[core.Annotate](),
+	frequent(submit, changes),
+	frequent(lease, registers),
+	frequent(complete, changes),
+	frequent(fail, changes),
+	frequent(report, repeats),
+	frequent(sendData, never),
+	frequent(release, repeats),
+	frequent(register, registers),
+	frequent(unregister, registers),
+	frequent(sleep, registers),
+	rare[core.CancelLease](registers),
+	rare[core.CancelWaits](registers),
+	frequent(await, reads),
+	frequent(inspect, reads),
+	frequent(holdQueue, registers),
+	rare[core.Atomic](changes),
+	rare[core.Update](changes),
+	rare[core.Move](changes),
+	rare[core.TransferLease](changes),
+	rare[core.Cancel](changes),
+	rare[core.Enqueue](changes),
+	rare[core.Bury](changes),
+	rare[core.ListClients](reads),
+	rare[core.ListWorkers](reads),
+	rare[core.DisconnectClient](never),
+	rare[core.NameClient](registers),
+	rare[core.Subscribe](registers),
+	rare[core.Find](reads),
+	rare[core.KeepDone](changes),
+	rare[core.ListFinished](reads),
+	rare[core.PutLimit](changes),
+	rare[core.RemoveLimit](changes),
+	rare[core.ShareQueue](changes),
+	rare[core.ListLimits](reads),
+	rare[core.AppendLog](changes),
+	rare[core.ReadSeries](reads),
+	rare[core.ReadHistograms](reads),
+	rare[core.CreateQueue](changes),
+	rare[core.DropQueue](changes),
+	rare[core.PauseQueue](changes),
+	rare[core.SetQueueMax](changes),
+	rare[core.Drain](changes),
+	rare[core.Purge](changes),
+	rare[core.ResetCounters](changes),
+	rare[core.ListJobs](reads),
+	rare[core.ListQueues](reads),
+	rare[core.ListQueueValues](reads),
+	rare[core.InspectQueue](reads),
+	rare[core.LastCommit](reads),
+	rare[core.ReadStats](reads),
+	rare[core.ReadMeta](reads),
+	rare[core.WriteMeta](changes),
+	rare[core.OpenBatch](changes),
+	rare[core.CloseBatch](changes),
+	rare[core.InspectBatch](reads),
+	rare[core.ListBatches](reads),
+	rare[core.PurgeBatches](changes),
+	rare[core.Resubmit](changes),
+	rare[core.Rerun](changes),
+	rare[core.LeaseJob](registers),
+	rare[core.MoveSpent](changes),
+	rare[core.WriteDocuments](changes),
+	rare[core.ReadDocuments](reads),
+	rare[core.PutPolicy](changes),
+	rare[core.ListPolicies](reads),
+	rare[core.PutSchedule](changes),
+	rare[core.PauseSchedule](changes),
+	rare[core.RemoveSchedule](changes),
+	rare[core.RunSchedule](changes),
+	rare[core.ListSchedules](reads),
+	rare[core.Annotate](changes),
+}
+
+// fateOf is what becomes of an operation when the leader changes.
+func fateOf(op core.Op) fate {
+	if l, is := op.(*core.LeaseJob); is && !l.ByConn {
+		return changes
+	}
+	return opKinds[opNumbers[reflect.TypeOf(op)]].fate
 }
 
 // opNumbers are the positions in opKinds.
@@ -98,6 +161,7 @@ func submit(c *coder, o *core.Submit) {
 	optional(c, &o.Job, job)
 	unsigned(c, &o.Watch)
 	c.flags(&o.Info)
+	unsigned(c, &o.Again)
 	unsigned(c, &o.DebounceMs)
 	signed(c, &o.Deadline)
 	slice(c, &o.Meta, metaEntry)
@@ -159,6 +223,7 @@ func sendData(c *coder, o *core.SendData) {
 func release(c *coder, o *core.Release) {
 	unsigned(c, &o.Tag)
 	ref(c, &o.Ref)
+	condition(c, &o.If)
 	unsigned(c, &o.Epoch)
 }
 

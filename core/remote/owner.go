@@ -31,7 +31,7 @@ func (l *served) asked(c *coder) error {
 	if c.err != nil {
 		return c.err
 	}
-	l.server.owner.Asked(l.node, bytes.Clone(c.buf), func(answer []byte) {
+	l.server.options.Owner.Asked(l.owned, bytes.Clone(c.buf), func(answer []byte) {
 		l.send(msgAnswer, append(binary.AppendUvarint(nil, number), answer...))
 	})
 	return nil
@@ -66,22 +66,26 @@ func (q *questions) take(number uint64) chan<- []byte {
 	return to
 }
 
-// Ask asks the owner of the leader's Server and waits for its answer. The error is the reason for the end of the link,
-// after the connections of all clients are closed. It must not be called by what Dial was given.
+// Ask asks the owner of the leader's Server and waits for its answer. The error is the reason for the end of the link;
+// with OneLink, the connections of all clients are closed by then. It must not be called by Told.
 func (b *Broker) Ask(question []byte) ([]byte, error) {
+	up := b.current.Load()
+	if up == nil {
+		return nil, errClosed
+	}
 	number, answer := b.questions.add()
-	b.link.send(msgAsk, append(binary.AppendUvarint(nil, number), question...))
+	up.link.send(msgAsk, append(binary.AppendUvarint(nil, number), question...))
 	select {
 	case a := <-answer:
 		return a, nil
-	case <-b.gone:
+	case <-up.gone:
 		b.questions.take(number)
-		return nil, b.Reason()
+		return nil, up.Reason()
 	}
 }
 
-// answered handles the answer to a question.
-func (b *Broker) answered(c *coder) error {
+// ownerAnswered handles the answer to a question.
+func (b *Broker) ownerAnswered(c *coder) error {
 	number := c.uvarint(0)
 	if c.err != nil {
 		return c.err

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
+	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,21 +17,94 @@ import (
 )
 
 // Server serves clients of other nodes on the leader: each is a client of its broker.
+//
+// In front of the operations of a message that change something, it stores the number of that message under the name of
+// the node, in the same commit. So the next leader knows which of a node's messages its history has, and the node knows
+// which it may ask again.
 type Server struct {
-	broker core.Broker
-	note   []byte
-	owner  Owner
+	broker  core.Broker
+	options ServerOptions
 
-	mu      sync.Mutex // guards the fields below
-	links   map[*served]struct{}
-	closed  bool
-	clients atomic.Int64
-	running sync.WaitGroup // Serve
+	mu         sync.Mutex // guards the fields below
+	links      map[*served]struct{}
+	closed     bool
+	changed    chan struct{} // closed and replaced when a node has registered its clients
+	clients    atomic.Int64
+	running    sync.WaitGroup // Serve
+	stage      atomic.Int32   // a stage
+	registered map[string]bool
 }
 
-// NewServer makes a server. note is for the nodes that connect, at most 64 KiB.
-func NewServer(b core.Broker, note []byte, o Owner) *Server {
-	return &Server{broker: b, note: note, owner: o, links: make(map[*served]struct{})}
+// stage is how far a new leader has come with the clients of the leader before.
+type stage = int32
+
+// registering: nodes register their clients; resuming: leases are continued; serving: clients are served.
+const (
+	registering stage = iota
+	resuming
+	serving
+)
+
+// ServerOptions are what a Server says to nodes.
+type ServerOptions struct {
+	Node string // that leads; its own link is not counted
+	Note []byte // at most 64 KiB
+	Owner
+
+	Term     uint64 // of this leader; increases from leader to leader; zero: clients end with the link
+	Before   uint64 // number of the last commit of earlier leaders
+	LastTerm uint64 // the term of that commit
+}
+
+// NewServer makes a server. Nodes may register their clients at once; they are served after Settle.
+func NewServer(b core.Broker, o ServerOptions) *Server {
+	return &Server{
+		broker: b, options: o, links: make(map[*served]struct{}), changed: make(chan struct{}),
+		registered: make(map[string]bool),
+	}
+}
+
+// Settle waits until the given nodes have registered their clients, or ctx ends. Then the clients continue their
+// leases, ended is called, and clients are served.
+func (s *Server) Settle(ctx context.Context, nodes []string, ended func()) {
+	for !s.haveRegistered(nodes) {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if s.haveRegistered(nodes) {
+			break
+		}
+		select {
+		case <-changed:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	s.stage.Store(resuming)
+	for _, l := range s.all() {
+		l.inTurn(l.runLater)
+	}
+	ended()
+	s.stage.Store(serving)
+	for _, l := range s.all() {
+		l.inTurn(l.serve)
+	}
+}
+
+func (s *Server) haveRegistered(nodes []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(nodes, func(n string) bool { return !s.registered[n] })
+}
+
+func (s *Server) all() (all []*served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.links {
+		all = append(all, l)
+	}
+	return all
 }
 
 // Counts are the links to other nodes, their clients, and the bytes that wait to be written to them.
@@ -36,30 +112,42 @@ func (s *Server) Counts() (links, clients int, buffered int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for l := range s.links {
-		buffered += l.buffered.Load()
+		if l.node.node != s.options.Node {
+			links++
+			buffered += l.buffered.Load()
+		}
 	}
-	return len(s.links), int(s.clients.Load()), buffered
+	return links, int(s.clients.Load()), buffered
 }
 
 // served is a link to a node.
 type served struct {
 	*link
 	server *Server
-	node   *Node
 
 	dirtyMu sync.Mutex // guards dirty
 	dirty   []*guest   // whose Wake was called since they were looked at
 	wakes   notify.Signal
 
-	turn    sync.Mutex // held by the goroutine that uses clients; guards the fields below
+	owned      *Node
+	node       nodeHello
+	registered bool // all its clients are registered
+	told       bool // msgServe was sent
+	later      [][]byte
+
+	turn    sync.Mutex // held by the goroutine that uses clients; guards the fields below and the three above
 	guests  map[uint64]*guest
 	ops     []core.Op
 	replies []core.Reply
 	w       coder
 	leaving bool // no operation is taken any more
 
-	reading atomic.Bool // read will look after those that are woken
+	reading atomic.Bool   // read will look after those that are woken
+	done    chan struct{} // closed when no client is left
 }
+
+// errReplaced ends a link whose node has another one.
+var errReplaced = errors.New("the node has opened another link")
 
 // guest is a client of the node. The turn of its link guards it.
 type guest struct {
@@ -69,27 +157,27 @@ type guest struct {
 
 	held    core.Commit // the newest commit that replies wait for at the node
 	pushed  []jobLease  // jobs that were pushed and that the client has not fetched
+	lasting bool        // its leases do not end with its connection
 	unread  bool        // replies were pushed that the client has not fetched
 	waiting bool        // more replies may wait
 }
 
-// jobLease is a lease of a job.
-type jobLease struct {
-	seq   uint64
-	epoch uint32
-}
-
 // Serve speaks to a node over a connection until either side ends it. It takes ownership of the connection.
 func (s *Server) Serve(conn net.Conn) error {
-	_, err := readHello(conn)
-	if answer := writeHello(conn, s.note); err == nil {
+	note, err := readHello(conn)
+	if answer := writeHello(conn, s.options.Note); err == nil {
 		err = answer
 	}
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
-	l := &served{server: s, guests: make(map[uint64]*guest), wakes: notify.NewSignal()}
-	l.node = &Node{l}
+	l := &served{server: s, guests: make(map[uint64]*guest), wakes: notify.NewSignal(), done: make(chan struct{})}
+	l.owned = &Node{l}
+	if err == nil {
+		c := coder{buf: note, reading: true}
+		l.node.code(&c)
+		err = c.err
+	}
 	const head = 10 // msgCommit with its length
 	l.link = newLink(conn, head, func(b []byte) {
 		b[0], b[1] = head-1, msgCommit
@@ -100,6 +188,7 @@ func (s *Server) Serve(conn net.Conn) error {
 		return err
 	}
 	defer s.remove(l)
+	l.sayHistory()
 	var parts sync.WaitGroup
 	parts.Go(l.write) // these end with the link
 	parts.Go(func() { l.beat(func() {}) })
@@ -107,12 +196,27 @@ func (s *Server) Serve(conn net.Conn) error {
 	l.read()
 	parts.Wait()
 	l.closeGuests()
-	s.owner.Left(l.node)
+	s.options.Left(l.owned)
 	return l.reason()
 }
 
+// add adds a link, after the end of the node's link before: its operations were applied by then, or never are.
 func (s *Server) add(l *served) bool {
-	s.mu.Lock()
+	for {
+		s.mu.Lock()
+		var before *served
+		for o := range s.links {
+			if o.node.node == l.node.node {
+				before = o
+			}
+		}
+		if s.closed || before == nil {
+			break
+		}
+		s.mu.Unlock()
+		before.end(errReplaced)
+		<-before.done
+	}
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
@@ -126,6 +230,7 @@ func (s *Server) remove(l *served) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.links, l)
+	close(l.done)
 	s.running.Done()
 }
 
@@ -134,13 +239,9 @@ func (s *Server) remove(l *served) {
 func (s *Server) Close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
-	var all []*served
-	for l := range s.links {
-		all = append(all, l)
-	}
 	s.mu.Unlock()
 	var each sync.WaitGroup
-	for _, l := range all {
+	for _, l := range s.all() {
 		each.Go(func() { l.bye(ctx) })
 	}
 	each.Wait()
@@ -236,10 +337,17 @@ func (l *served) handle(kind byte, say []byte) error {
 		l.add(msgTime, l.w.buf)
 		return nil
 	case msgTell:
-		l.server.owner.Told(l.node, bytes.Clone(say))
+		l.server.options.Told(l.owned, bytes.Clone(say))
 		return nil
 	case msgAsk:
 		return l.asked(&c)
+	case msgRegistered:
+		l.registered = true
+		l.server.noteRegistered(l.node.node)
+		l.serve()
+		return nil
+	case msgLater:
+		return l.doLater(say)
 	}
 	number := c.uvarint(0)
 	g := l.guests[number]
@@ -254,8 +362,11 @@ func (l *served) handle(kind byte, say []byte) error {
 		if g.pushed, g.unread = g.pushed[:0], false; g.waiting {
 			l.look(g)
 		}
+	case kind == msgWait:
+		return l.do(g, &c, true)
 	case kind == msgDo:
-		return l.do(g, &c)
+		l.node.number++
+		return l.do(g, &c, false)
 	default:
 		return errMalformed
 	}
@@ -283,7 +394,9 @@ func (l *served) open(number uint64, c *coder) error {
 // close closes a client. Jobs that it has not fetched go back as if they had not been leased.
 func (l *served) close(g *guest) {
 	l.giveBack(g)
-	l.server.broker.Close(g.id)
+	if !l.leaving { // otherwise it goes on at the next leader, with its leases
+		l.server.broker.Close(g.id)
+	}
 	delete(l.guests, g.number)
 	l.server.clients.Add(-1)
 }
@@ -292,6 +405,9 @@ func (l *served) closeGuests() {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	for _, g := range l.guests {
+		if l.server.options.Term != 0 && (g.lasting || l.leaving) { // its node gives back what it has not fetched
+			g.pushed = nil
+		}
 		l.close(g)
 	}
 }
@@ -309,12 +425,15 @@ func (l *served) giveBack(g *guest) {
 	g.pushed = g.pushed[:0]
 }
 
-// do applies operations and sends all replies.
-func (l *served) do(g *guest, c *coder) error {
+// do applies operations and sends all replies. push says that the client will fetch them later.
+func (l *served) do(g *guest, c *coder, push bool) error {
 	l.ops = l.ops[:0]
 	for n := c.size(0, false); n > 0 && c.err == nil; n-- {
 		l.ops = append(l.ops, nil)
 		operation(c, &l.ops[len(l.ops)-1])
+		if lease, is := l.ops[len(l.ops)-1].(*core.Lease); is {
+			g.lasting = lease.Holder != core.HeldByConn
+		}
 	}
 	if c.err != nil || len(l.ops) == 0 {
 		return errMalformed
@@ -322,11 +441,112 @@ func (l *served) do(g *guest, c *coder) error {
 	if _, cancels := l.ops[0].(*core.CancelWaits); cancels {
 		l.giveBack(g)
 	}
+	l.mark()
 	l.replies = l.server.broker.Do(g.id, l.ops, l.replies[:0])
+	l.replies = slices.DeleteFunc(l.replies, func(r core.Reply) bool { return r.Tag == markTag })
+	sayCreated(l.ops, l.replies)
+	if push {
+		g.notePushed(l.replies)
+	}
 	l.say(msgDone, g, l.replies)
 	clear(l.ops)
 	l.forget()
 	return nil
+}
+
+// sayCreated adds the time of its creation to the reply to a submission. If the job is lost with the leader, it comes
+// back with the id that follows from that time.
+func sayCreated(ops []core.Op, replies []core.Reply) {
+	at := 0
+	for i := range replies {
+		r := &replies[i]
+		if r.Kind != core.Submitted || r.Existing {
+			continue
+		}
+		if s, is := byTag(ops, &at, r.Tag).(*core.Submit); is {
+			r.Cursor = uint64(s.Job.CreatedAt)
+		}
+	}
+}
+
+// createdAt is what sayCreated has added.
+func createdAt(r *core.Reply) core.Instant { return core.Instant(r.Cursor) }
+
+// markTag is the tag of the operation that stores the number of a message. Clients count their tags up from one.
+const markTag = math.MaxUint64 - 1
+
+// markPrefix begins the names under which numbers of messages are stored.
+const markPrefix = "remote/"
+
+// mark puts an operation that stores the number of the message in front of operations that change something. What is in
+// the history then follows it, in the same commit or a later one.
+func (l *served) mark() {
+	if !counts(l.ops) {
+		return
+	}
+	at := 0
+	if _, cancels := l.ops[0].(*core.CancelWaits); cancels { // no other may precede it
+		at = 1
+	}
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, 16), l.node.incarnation)
+	l.ops = slices.Insert(l.ops, at, core.Op(&core.WriteMeta{Tag: markTag, Entries: []core.MetaEntry{
+		{Name: markPrefix + l.node.node, Value: binary.BigEndian.AppendUint64(value, l.node.number)},
+	}}))
+}
+
+// sayHistory tells the node which history this leader has.
+func (l *served) sayHistory() {
+	o := &l.server.options
+	h := history{term: o.Term, before: o.Before, lastTerm: o.LastTerm}
+	for _, r := range core.DoOnce(l.server.broker, core.Internal, &core.ReadMeta{Name: markPrefix + l.node.node}) {
+		if len(r.Data) == 16 && binary.BigEndian.Uint64(r.Data) == l.node.incarnation {
+			h.applied = binary.BigEndian.Uint64(r.Data[8:])
+		}
+	}
+	var c coder
+	h.code(&c)
+	l.send(msgHistory, c.buf)
+}
+
+func (s *Server) noteRegistered(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registered[node] = true
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// serve tells the node that it is served, once it is.
+func (l *served) serve() {
+	if l.registered && !l.told && l.server.stage.Load() == serving {
+		l.told = true
+		l.send(msgServe, nil)
+	}
+}
+
+// doLater keeps operations until all nodes have registered their clients.
+func (l *served) doLater(say []byte) error {
+	if l.server.stage.Load() == registering {
+		l.later = append(l.later, slices.Clone(say))
+		return nil
+	}
+	c := coder{buf: say, reading: true}
+	g := l.guests[c.uvarint(0)]
+	if g == nil {
+		return nil // the client has left
+	}
+	return l.do(g, &c, false)
+}
+
+// runLater applies what was kept.
+func (l *served) runLater() {
+	for _, say := range l.later {
+		if err := l.doLater(say); err != nil {
+			l.end(err)
+			return
+		}
+	}
+	l.later = nil
 }
 
 // say sends replies to a client. Without replies, msgPush only wakes it.
@@ -407,18 +627,23 @@ func (l *served) lookAfter() {
 	}
 }
 
+// notePushed notes that the client is to fetch replies.
+func (g *guest) notePushed(replies []core.Reply) {
+	g.unread = g.unread || len(replies) > 0
+	for i := range replies {
+		if r := &replies[i]; r.Kind == core.Assigned {
+			g.pushed = append(g.pushed, jobLease{r.Seq, r.Lease.Epoch})
+		}
+	}
+}
+
 // look pushes the replies that wait for a client, if it has fetched those before, and tells it of the commit that its
 // replies wait for.
 func (l *served) look(g *guest) {
 	if g.waiting = g.unread; !g.unread && !l.leaving {
 		l.replies = l.server.broker.Do(g.id, nil, l.replies[:0])
 		if len(l.replies) > 0 {
-			g.unread = true
-			for i := range l.replies {
-				if r := &l.replies[i]; r.Kind == core.Assigned {
-					g.pushed = append(g.pushed, jobLease{r.Seq, r.Lease.Epoch})
-				}
-			}
+			g.notePushed(l.replies)
 			l.say(msgPush, g, l.replies)
 			l.forget()
 			return

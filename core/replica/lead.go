@@ -64,7 +64,7 @@ func (n *Node) begin(won moment) *Leadership {
 			n.awaitLease(term, won)
 			n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms",
 				n.now().Sub(started).Milliseconds())
-			return n.newLeadership(j)
+			return n.newLeadership(j, at)
 		case errors.Is(err, store.ErrSequence): // the previous leader appended an entry before, and has now stopped
 		case n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term: // raft accepts no entries during a transfer
 			n.sleep(beginAgain)
@@ -92,14 +92,17 @@ func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 	})
 }
 
-// newLeadership starts a Leadership and passes it to the receiver of Leads.
-func (n *Node) newLeadership(j *journal) *Leadership {
+// newLeadership starts a Leadership after the entry at a position, and passes it to the receiver of Leads.
+func (n *Node) newLeadership(j *journal, at record.Position) *Leadership {
 	select {
 	case <-n.ended: // from an earlier Leadership
 	default:
 	}
 	j.failed = n.ended
-	l := &Leadership{n: n, journal: j, standby: n.takeStandby(), lost: make(chan struct{}), Term: j.epoch}
+	l := &Leadership{
+		n: n, journal: j, standby: n.takeStandby(), lost: make(chan struct{}), Term: j.epoch,
+		Before: at.Number, LastTerm: at.Epoch,
+	}
 	select {
 	case <-n.leads: // an ended Leadership that was never received
 	default:

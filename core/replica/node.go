@@ -442,6 +442,9 @@ type Leadership struct {
 	standby *engine.Standby // nil: the engine reads the store
 	lost    chan struct{}
 	Term    uint64
+
+	Before   uint64 // number of the last entry of earlier terms
+	LastTerm uint64 // the term of that entry
 }
 
 // Attach sets the options of an engine that serves as the leader's.

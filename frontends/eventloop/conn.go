@@ -297,13 +297,14 @@ func (c *conn) afterSession() {
 // flush sends the output whose commits are durable. Once the conn is aborted nothing more leaves: nobody knows then
 // what has become of the client's requests.
 func (c *conn) flush() {
+	committed := c.srv.broker.Committed() // before the check: an abort precedes commits that its reason lets pass
 	if c.out.Len() == 0 || c.phase == gone || c.aborted.Load() {
 		return
 	}
 	if c.out.Held() > 0 && c.srv.broker.Stopped() {
 		c.refuseUncommitted()
 	}
-	p := c.out.Sendable(c.srv.broker.Committed())
+	p := c.out.Sendable(committed)
 	if !c.listed && c.out.Held() > 0 {
 		c.listed, c.loop.held = true, append(c.loop.held, c)
 	}

@@ -2,7 +2,9 @@ package frontendtest
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,9 +14,13 @@ import (
 	"broker/frontends"
 )
 
+// followers counts the nodes that follow.
+var followers atomic.Int64
+
 // linked is the broker of a leader, as a node that follows has it, with the leader's front-end behind it.
 type linked struct {
 	*remote.Broker
+	up     *remote.Uplink
 	leader Backend
 	server *remote.Server
 	front  frontends.Frontend // of the leader
@@ -55,14 +61,22 @@ func (l *linked) Left(n *remote.Node) {
 func linkTo(t testing.TB, leader *Stage) *linked {
 	t.Helper()
 	l := &linked{leader: leader.Broker, front: leader.Front, heard: func([]byte) {}}
-	l.server = remote.NewServer(leader.Broker, nil, l)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	l.server = remote.NewServer(leader.Broker, remote.ServerOptions{Owner: l})
+	l.server.Settle(now, nil, func() {})
 	near, far := net.Pipe()
 	go func() { _ = l.server.Serve(far) }() // ends with the link
-	b, err := remote.Dial(near, stageClock{leader.Clock}, func(say []byte) { l.heard(say) })
+	l.Broker = remote.NewBroker(remote.BrokerOptions{
+		Node: fmt.Sprint("follower ", followers.Add(1)), Clock: stageClock{leader.Clock}, OneLink: true,
+		Told: func(say []byte) { l.heard(say) },
+	})
+	up, err := l.Broker.Dial(near)
 	if err != nil {
 		t.Fatalf("link to the leader: %v", err)
 	}
-	l.Broker = b
+	<-up.Ready()
+	l.up = up
 	t.Cleanup(l.hangUp)
 	return l
 }
@@ -72,7 +86,7 @@ func (l *linked) hangUp() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.server.Close(now)
-	l.Hangup()
+	l.up.Hangup()
 }
 
 // follow makes the front-end of the node that follows.

@@ -36,6 +36,9 @@ type Server interface {
 // a build that does not know it closes the connection.
 const Operations = "operations"
 
+// Lasting is Operations for clients that outlive a leader. Their nodes come before the leader serves its own clients.
+const Lasting = "lasting operations"
+
 // linkWait is how long a client waits for the node's link to a leader, before it is passed on.
 const linkWait = 2 * time.Second
 
@@ -60,6 +63,7 @@ type state struct {
 	node     Node           // nil: not a member of the cluster yet
 	server   Server         // nil: another node leads
 	serve    func(net.Conn) // a connection for Operations, while this node leads
+	lasting  func(net.Conn) // a connection for Lasting
 	sessions Server         // serves some front-ends while another node leads; nil: there is no link to it
 	served   []string       // these front-ends
 	linking  bool           // there will be one, or known not to be one
@@ -162,8 +166,12 @@ func (g *Gateway) Lead(s Server, serve func(net.Conn)) {
 	g.closeRelays("")
 }
 
+// Links makes this node serve other nodes' connections for Lasting, before its own clients. serve takes ownership of
+// the connections.
+func (g *Gateway) Links(serve func(net.Conn)) { g.change(func(now *state) { now.lasting = serve }) }
+
 // Follow makes the gateway pass clients on to the leader.
-func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.serve = nil, nil }) }
+func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.serve, s.lasting = nil, nil, nil }) }
 
 // Link says whether this node is about to have a link to the leader: clients wait for it a moment.
 func (g *Gateway) Link(expected bool) { g.change(func(s *state) { s.linking = expected }) }
@@ -291,10 +299,13 @@ func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	for {
 		now := g.current()
 		switch {
+		case frontend == Lasting && now.lasting != nil:
+			now.lasting(conn)
+			return
 		case now.server != nil && frontend == Operations && now.serve != nil:
 			now.serve(conn)
 			return
-		case now.server != nil:
+		case now.server != nil && frontend != Lasting:
 			now.server.Pass(frontend, conn, clientAddress(client))
 			return
 		case now.closed, time.Now().After(deadline), now.node != nil && !now.node.IsLeader():

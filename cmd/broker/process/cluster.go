@@ -33,8 +33,10 @@ type clusterNode struct {
 	socket net.Listener // for the other nodes
 
 	leaderChanged notify.Signal
-	front         atomic.Pointer[sessions]      // nil: not linked to a leader
+	front         atomic.Pointer[sessions]      // nil: this node has never been linked to a leader
 	links         atomic.Pointer[remote.Server] // nil: this node does not lead
+	bound         atomic.Pointer[remote.Server] // the same for clients that end with the lead
+	lastLeader    atomic.Pointer[string]        // to which this node was linked last; nil: none
 }
 
 // runCluster is Run for a node of a cluster.
@@ -210,6 +212,7 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	t := k.leaderTerm()
 	o := t.engineOptions()
 	l.Attach(&o)
+	o.Resumes = true
 	if t.engine, err = engine.Open(o); err != nil {
 		select {
 		case <-l.Lost():
@@ -221,19 +224,23 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	if isClosed(l.Lost()) {
 		return false, t.engine.Shutdown()
 	}
+	k.takeOver(t, l)
 	if err := t.serveClients(); err != nil {
+		k.links.Store(nil)
+		t.links.Close(context.Background())
 		return true, errors.Join(err, t.engine.Shutdown())
 	}
 	k.beginTerm(t)
-	t.links = t.newLinks()
-	k.links.Store(t.links)
-	k.gate.Lead(t.server, t.serveLink)
+	t.bound = t.newBoundLinks()
+	k.bound.Store(t.bound)
+	k.gate.Lead(t.server, t.serveOver(t.bound))
 	l.Serving(true)
 	k.log.Info().Uint64("term", l.Term).Dur("took_ms", time.Since(started)).Msg("serving clients as the leader")
 	stop, err = k.waitWhileLeading(t, l)
 	l.Serving(false)
 	k.gate.Follow()
 	k.links.Store(nil)
+	k.bound.Store(nil)
 	k.endTerm()
 	if stop && err == nil {
 		k.handOver(t)
@@ -242,6 +249,30 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	t.abandon()
 	return stop, err
 }
+
+// takeOver lets the clients of the leader before, whose nodes are still there, continue what they had.
+func (k *clusterNode) takeOver(t *term, l *replica.Leadership) {
+	t.links = t.newLinks(l)
+	k.links.Store(t.links)
+	k.gate.Links(t.serveOver(t.links))
+	k.leaderChanged.Set() // this node's own clients may continue here
+	var nodes []string
+	for _, m := range k.node.Load().Members() {
+		if last := k.lastLeader.Load(); last != nil && *last == m.ID {
+			continue // it has failed; if not, its own clients were closed
+		}
+		if f := k.front.Load(); m.ID != k.config.Cluster.Node || f != nil && f.broker.Clients() > 0 {
+			nodes = append(nodes, m.ID)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
+	defer cancel()
+	t.links.Settle(ctx, nodes, t.engine.Settle)
+}
+
+// settleFor is how long a new leader waits for the clients of other nodes to continue what they had, before it hands
+// anything out.
+const settleFor = 100 * time.Millisecond
 
 // waitWhileLeading handles requests to the leader until it has to end.
 func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop bool, err error) {
@@ -401,10 +432,17 @@ func (k *clusterNode) numbers() service.ClusterNumbers {
 	var c service.ClusterNumbers
 	c.Relayed, c.Relaying = k.gate.Counts()
 	if f := k.front.Load(); f != nil {
-		c.Links, c.LinkBuffered, c.Connections = 1, f.broker.Buffered(), f.connections()
+		c.LinkBuffered, c.Connections = f.broker.Buffered(), k.connections()
+		if f.linked.Load() {
+			c.Links = 1
+		}
 	}
 	if l := k.links.Load(); l != nil {
 		c.Links, c.LinkClients, c.LinkBuffered = l.Counts()
+	}
+	if l := k.bound.Load(); l != nil {
+		_, clients, buffered := l.Counts()
+		c.LinkClients, c.LinkBuffered = c.LinkClients+clients, c.LinkBuffered+buffered
 	}
 	n := k.node.Load()
 	if n == nil {

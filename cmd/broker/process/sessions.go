@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -25,15 +26,16 @@ import (
 // others: Conveyor has registries in its process, and Qless its whole state.
 var atFollower = []string{"workq", "gearman", "beanstalk", "faktory", sqsName}
 
-// firstAtFollower are those that a leader serves over links if it does not say which.
-var firstAtFollower = []string{"workq", "gearman", "beanstalk"}
+// outlive are those of them whose clients outlive a leader. The others keep something at the leader's front-end: their
+// clients end with the lead.
+var outlive = []string{"workq", "gearman", "beanstalk"}
 
-// sessions are the front-ends of a node that follows, over a link to the leader.
+// sessions are front-ends of a node, over a link to the leader. Those that outlive it stay when another node becomes
+// the leader, or this one: then they are linked to the leader in their own process.
 type sessions struct {
 	*Process
 
 	config     Settings // the process's settings that apply
-	leader     string   // id of the node
 	broker     *remote.Broker
 	server     *eventloop.Server
 	frontends  map[string]frontends.Frontend
@@ -41,6 +43,7 @@ type sessions struct {
 	served     []string // names of both
 	routes     routes
 	routeEpoch atomic.Uint64
+	linked     atomic.Bool
 }
 
 // Deadlines of links.
@@ -54,54 +57,70 @@ const (
 type leaderNote struct {
 	Handles string `json:"handles"` // prefix of handles: one job has the same on all nodes
 
-	// Frontends are those of its build whose sessions may be at a node that follows; nil: firstAtFollower.
+	// Frontends are those of its build whose sessions may be at a node that follows over this link.
 	Frontends []string `json:"frontends,omitempty"`
 }
 
 // errNotDialed: the leader is not reached, for no client either.
 var errNotDialed = errors.New("no connection to the leader")
 
-// newLinks makes the server for the clients of nodes that follow.
-func (t *term) newLinks() *remote.Server {
-	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix(), Frontends: atFollower})
+// newLinks makes the server for the clients of nodes that follow which outlive a leader.
+func (t *term) newLinks(l *replica.Leadership) *remote.Server {
+	return remote.NewServer(t.engine, remote.ServerOptions{
+		Node: t.config.Cluster.Node, Note: t.noteOf(outlive), Owner: linkOwner{term: t},
+		Term: l.Term, Before: l.Before, LastTerm: l.LastTerm,
+	})
+}
+
+// newBoundLinks makes the server for the others.
+func (t *term) newBoundLinks() *remote.Server {
+	bound := slices.DeleteFunc(slices.Clone(atFollower), func(name string) bool {
+		return slices.Contains(outlive, name)
+	})
+	s := remote.NewServer(t.engine, remote.ServerOptions{
+		Note: t.noteOf(bound), Owner: linkOwner{t, sharedSet{
+			"faktory": t.frontends.faktory, sqsName: t.frontends.sqs,
+		}},
+	})
+	s.Settle(context.Background(), nil, func() {})
+	return s
+}
+
+func (t *term) noteOf(names []string) []byte {
+	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix(), Frontends: names})
 	if err != nil {
 		panic(err) // texts
 	}
-	return remote.NewServer(t.engine, note, linkOwner{t, sharedSet{
-		"faktory": t.frontends.faktory, sqsName: t.frontends.sqs,
-	}})
+	return note
 }
 
-// serveLink serves the clients of a node that follows.
-func (t *term) serveLink(conn net.Conn) {
-	go func() { // ends with the link
-		_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
-		err := t.links.Serve(conn)
-		t.log.Debug().AnErr("reason", err).Msg("a node that follows has no link any more")
-	}()
+// serveOver serves the clients of a node that follows.
+func (t *term) serveOver(links *remote.Server) func(net.Conn) {
+	return func(conn net.Conn) {
+		go func() { // ends with the link
+			_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
+			err := links.Serve(conn)
+			t.log.Debug().AnErr("reason", err).Msg("a node that follows has no link any more")
+		}()
+	}
 }
 
-// follow keeps a link to the leader while another node leads, until ctx ends.
+// follow keeps a link to the leader, until ctx ends.
 func (k *clusterNode) follow(ctx context.Context) {
 	k.gate.Link(true)
+	b := remote.NewBroker(remote.BrokerOptions{
+		Node: k.config.Cluster.Node, Clock: k.systemClock(), Told: func([]byte) {},
+	})
 	lastRefused := "" // the leader that speaks no operations; logged once
 	for ctx.Err() == nil {
-		node := k.node.Load()
-		leader := node.LeaderID()
-		if leader == "" || node.IsLeader() {
-			lastRefused = ""
-			k.gate.Link(true)
-			k.awaitLeader(ctx, leaderFor)
-			continue
-		}
-		s, err := k.link(ctx, node, leader)
+		leader := k.node.Load().LeaderID()
+		up, err := k.link(ctx, b, leader)
 		if err == nil {
 			lastRefused = ""
-			k.serveSessions(ctx, node, s)
-			k.gate.Link(true)
+			k.serveSessions(ctx, up, leader)
 			continue
 		}
-		if node.LeaderID() != leader || errors.Is(err, errNotDialed) {
+		if errors.Is(err, errNotDialed) || k.node.Load().LeaderID() != leader {
 			k.awaitLeader(ctx, leaderFor)
 			continue
 		}
@@ -112,6 +131,10 @@ func (k *clusterNode) follow(ctx context.Context) {
 		}
 		k.awaitLeader(ctx, linkRetry)
 	}
+	if s := k.front.Load(); s != nil {
+		s.close()
+	}
+	b.Shut()
 }
 
 // awaitLeader waits until the leader has changed, for some time.
@@ -123,39 +146,94 @@ func (k *clusterNode) awaitLeader(ctx context.Context, d time.Duration) {
 	}
 }
 
-// link connects to the leader and makes the front-ends.
-func (k *clusterNode) link(ctx context.Context, node *replica.Node, leader string) (*sessions, error) {
-	ctx, cancel := context.WithTimeout(ctx, linkFor)
-	defer cancel()
-	conn, err := node.DialLeader(ctx, relay.Operations, "")
+// link links the broker of this node's clients to the leader, and makes the front-ends when that is done for the first
+// time. Without clients from before it led, a leader needs no link.
+func (k *clusterNode) link(ctx context.Context, b *remote.Broker, leader string) (*remote.Uplink, error) {
+	conn, err := k.dialLeader(ctx, b, leader)
 	if err != nil {
 		return nil, errors.Join(errNotDialed, err)
 	}
+	up, err := dialOver(ctx, b, conn)
+	if err != nil || k.front.Load() != nil {
+		return up, err
+	}
+	s, err := k.newSessions(b, up.Note(), &hearing{})
+	if err != nil {
+		up.Hangup()
+		return nil, err
+	}
+	k.reloads.Lock()
+	k.sessions = s
+	k.reloads.Unlock()
+	k.front.Store(s)
+	return up, nil
+}
+
+// dialOver links a broker over a connection to the leader.
+func dialOver(ctx context.Context, b *remote.Broker, conn net.Conn) (*remote.Uplink, error) {
 	_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
-	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	return b.Dial(conn)
+}
+
+// dialLeader connects to the leader, which may be this node.
+func (k *clusterNode) dialLeader(ctx context.Context, b *remote.Broker, leader string) (net.Conn, error) {
+	switch {
+	case leader == "":
+		return nil, errNotDialed
+	case leader != k.config.Cluster.Node:
+		ctx, cancel := context.WithTimeout(ctx, linkFor)
+		defer cancel()
+		return k.node.Load().DialLeader(ctx, relay.Lasting, "")
+	}
+	links := k.links.Load()
+	if links == nil || b.Clients() == 0 {
+		return nil, errNotDialed
+	}
+	near, far := net.Pipe()
+	go func() { _ = links.Serve(far) }() // ends with the link, which says why
+	return near, nil
+}
+
+// linkBound links the front-ends to the leader whose clients end with it; nil: that is not possible.
+func (k *clusterNode) linkBound(ctx context.Context) *sessions {
+	ctx, cancel := context.WithTimeout(ctx, linkFor)
+	defer cancel()
+	conn, err := k.node.Load().DialLeader(ctx, relay.Operations, "")
+	if err != nil {
+		return nil
+	}
 	hears := &hearing{}
-	b, err := remote.Dial(conn, k.systemClock(), hears.hear)
-	undo()
+	b := remote.NewBroker(remote.BrokerOptions{
+		Node: k.config.Cluster.Node, Clock: k.systemClock(), Told: hears.hear, OneLink: true,
+	})
+	up, err := dialOver(ctx, b, conn)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	s, err := k.newSessions(b, leader, hears)
+	select {
+	case <-up.Ready():
+	case <-up.Gone():
+	}
+	s, err := k.newSessions(b, up.Note(), hears)
 	if err != nil {
-		b.Hangup()
-		return nil, err
+		b.Shut()
+		return nil
 	}
-	return s, nil
+	s.linked.Store(true)
+	k.reloads.Lock()
+	k.boundSessions = s
+	k.reloads.Unlock()
+	return s
 }
 
 // newSessions makes the front-ends over a link.
-func (k *clusterNode) newSessions(b *remote.Broker, leader string, hears *hearing) (*sessions, error) {
-	note := leaderNote{Frontends: firstAtFollower}
-	if err := json.Unmarshal(b.Note(), &note); err != nil {
+func (k *clusterNode) newSessions(b *remote.Broker, said []byte, hears *hearing) (*sessions, error) {
+	var note leaderNote
+	if err := json.Unmarshal(said, &note); err != nil {
 		return nil, err
 	}
-	s := &sessions{
-		Process: k.Process, leader: leader, broker: b, frontends: make(map[string]frontends.Frontend),
-	}
+	s := &sessions{Process: k.Process, broker: b, frontends: make(map[string]frontends.Frontend)}
 	k.reloads.Lock()
 	defer k.reloads.Unlock()
 	s.config, s.routes = k.config, make(routes)
@@ -180,7 +258,6 @@ func (k *clusterNode) newSessions(b *remote.Broker, leader string, hears *hearin
 		s.sqs.abandon()
 		return nil, err
 	}
-	k.sessions = s
 	return s, nil
 }
 
@@ -213,17 +290,51 @@ func (s *sessions) makeFrontends(note leaderNote) (shared sharedSet, err error) 
 	return shared, nil
 }
 
-// serveSessions serves clients until the link ends, the leader changes, or ctx ends.
-func (k *clusterNode) serveSessions(ctx context.Context, node *replica.Node, s *sessions) {
-	k.front.Store(s)
-	k.gate.Sessions(s.server, s.served...)
-	k.log.Info().Str("leader", s.leader).Msg("linked to the leader, serving clients")
+// doors are the servers of a node that follows, by front-end.
+type doors map[string]*eventloop.Server
+
+// Pass implements relay.Server.
+func (d doors) Pass(frontend string, conn net.Conn, client net.Addr) bool {
+	return d[frontend].Pass(frontend, conn, client)
+}
+
+// openDoors makes a node that follows serve clients.
+func (k *clusterNode) openDoors(all ...*sessions) {
+	d := make(doors)
+	for _, s := range all {
+		if s != nil {
+			for _, name := range s.served {
+				d[name] = s.server
+			}
+		}
+	}
+	k.gate.Sessions(d, slices.Collect(maps.Keys(d))...)
+}
+
+// serveSessions serves clients until the link ends, the leader changes, or ctx ends. Then they wait for the next link,
+// or end with the leader.
+func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, leader string) {
+	s := k.front.Load()
+	own := leader == k.config.Cluster.Node
+	s.linked.Store(!own)
+	var bound *sessions
+	if !own {
+		k.lastLeader.Store(&leader)
+		k.openDoors(s)
+		if bound = k.linkBound(ctx); bound != nil {
+			k.openDoors(s, bound)
+		}
+	}
+	k.log.Info().Str("leader", leader).Msg("linked to the leader, serving clients")
 	check := time.NewTicker(linkRetry)
 	defer check.Stop()
-	for live := true; live && ctx.Err() == nil && node.LeaderID() == s.leader; {
+	for live := true; live && ctx.Err() == nil && k.node.Load().LeaderID() == leader; {
+		if own && s.broker.Clients() == 0 || bound != nil && bound.broker.Stopped() {
+			break
+		}
 		select {
 		case <-ctx.Done():
-		case <-s.broker.Gone():
+		case <-up.Gone():
 			live = false
 		case <-k.leaderChanged:
 		case <-check.C:
@@ -231,26 +342,32 @@ func (k *clusterNode) serveSessions(ctx context.Context, node *replica.Node, s *
 	}
 	k.gate.Sessions(nil)
 	k.gate.Link(true)
-	k.front.Store(nil)
-	k.reloads.Lock()
-	k.Process.sessions = nil
-	k.reloads.Unlock()
-	s.close(ctx.Err() != nil)
-	k.log.Info().Str("leader", s.leader).AnErr("reason", s.broker.Reason()).Msg("the link to the leader has ended")
+	if ctx.Err() == nil || own {
+		s.linked.Store(false)
+		up.Hangup()
+	}
+	if bound != nil {
+		bound.linked.Store(ctx.Err() != nil)
+		bound.close()
+		bound.broker.Shut()
+		k.reloads.Lock()
+		k.boundSessions = nil
+		k.reloads.Unlock()
+	}
+	k.log.Info().Str("leader", leader).AnErr("reason", up.Reason()).Msg("the link to the leader has ended")
 }
 
-// close closes all connections. If this node stops, clients get the replies that are committed first.
-func (s *sessions) close(orderly bool) {
+// close closes all connections. Clients get the replies that are committed first, if there is a link.
+func (s *sessions) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), handOverFor)
 	defer cancel()
-	if !orderly {
+	if !s.linked.Load() {
 		cancel()
-		s.broker.Hangup()
 		s.sqs.abandon()
 	}
+	defer context.AfterFunc(ctx, s.broker.Shut)() // clients that wait for an answer hold up the end
 	s.sqs.stop(ctx)
 	s.server.Stop(ctx)
-	s.broker.Hangup()
 }
 
 // audit tells the leader what belongs in the audit log.
@@ -263,7 +380,18 @@ func (s *sessions) audit(c access.Change) {
 }
 
 // connections counts the connections of each front-end.
-func (s *sessions) connections() map[string]service.Connections { return s.connectionsOf(s.server) }
+func (k *clusterNode) connections() map[string]service.Connections {
+	var servers []*eventloop.Server
+	if s := k.front.Load(); s != nil {
+		servers = append(servers, s.server)
+	}
+	k.reloads.Lock()
+	if s := k.boundSessions; s != nil {
+		servers = append(servers, s.server)
+	}
+	k.reloads.Unlock()
+	return k.connectionsOf(servers...)
+}
 
 // apply applies the settings that differ.
 func (s *sessions) apply(fresh *Settings) {

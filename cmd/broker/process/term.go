@@ -29,6 +29,7 @@ type term struct {
 	revision   int               // of these settings
 	server     *eventloop.Server // alone, the process's
 	links      *remote.Server    // for the clients of nodes that follow; nil: this is no node of a cluster
+	bound      *remote.Server    // for those that end with the lead; nil: clients are not served yet
 	engine     *engine.Engine
 	broker     core.Broker     // the broker for clients: the engine, or a hostile broker in front of it
 	hostile    *hostile.Broker // nil: clients meet no faults
@@ -185,14 +186,24 @@ func (t *term) notifyFaktoryClients() {
 	}
 }
 
-// connections counts the connections of each front-end to this node.
-func (t *term) connections() map[string]service.Connections { return t.connectionsOf(t.server) }
+// connections counts the connections of each front-end to this node, also those from before it led.
+func (t *term) connections() map[string]service.Connections {
+	if k := t.cluster; k != nil {
+		if s := k.front.Load(); s != nil {
+			return t.connectionsOf(t.server, s.server)
+		}
+	}
+	return t.connectionsOf(t.server)
+}
 
-func (p *Process) connectionsOf(s *eventloop.Server) map[string]service.Connections {
+func (p *Process) connectionsOf(servers ...*eventloop.Server) map[string]service.Connections {
 	all := make(map[string]service.Connections)
-	for name, c := range s.Counts() {
-		all[name] = service.Connections{
-			Open: c.Open, Accepted: c.Accepted, Refused: c.Refused, Dismissed: c.Dismissed, Late: c.Late,
+	for _, s := range servers {
+		for name, c := range s.Counts() {
+			sum := all[name]
+			sum.Open, sum.Accepted, sum.Refused = sum.Open+c.Open, sum.Accepted+c.Accepted, sum.Refused+c.Refused
+			sum.Dismissed, sum.Late = sum.Dismissed+c.Dismissed, sum.Late+c.Late
+			all[name] = sum
 		}
 	}
 	for name, d := range p.denied {
@@ -228,7 +239,8 @@ func (t *term) busy(client core.ClientID) bool {
 	}
 	if t.links != nil {
 		_, elsewhere, _ := t.links.Counts()
-		open += elsewhere
+		_, bound, _ := t.bound.Counts()
+		open += elsewhere + bound
 	}
 	if open == 0 || t.engine.Stopped() {
 		return false
@@ -271,11 +283,15 @@ func (t *term) close(ctx context.Context, spansFor time.Duration) error {
 // closeLinks ends the links to nodes that follow. What it returns is closed when they have ended.
 func (t *term) closeLinks(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
+	var each sync.WaitGroup
+	for _, links := range []*remote.Server{t.links, t.bound} {
+		if links != nil {
+			each.Go(func() { links.Close(ctx) })
+		}
+	}
 	go func() {
 		defer close(done)
-		if t.links != nil {
-			t.links.Close(ctx)
-		}
+		each.Wait()
 	}()
 	return done
 }

@@ -57,10 +57,21 @@ func (t *Table) WriteMeta(entries []core.MetaEntry) {
 func (t *Table) LogMeta(k core.MetaEntry) {
 	if t.opts.Persist {
 		t.lastMeta = t.Open
+		for i := len(t.metaLog) - 1; i >= max(0, len(t.metaLog)-metaLookBack); i-- {
+			if last := &t.metaLog[i]; last.Name == k.Name {
+				t.OpenBytes += len(k.Value) - len(last.Value)
+				last.Value = k.Value
+				return
+			}
+		}
 		t.metaLog = append(t.metaLog, k)
 		t.OpenBytes += record.MetaSize(&k)
 	}
 }
+
+// metaLookBack is among how many of the last entries one of the same name is replaced. Some are set for each request of
+// another node.
+const metaLookBack = 4
 
 // Promise returns the commit that a reply to a change depends on.
 func (t *Table) Promise() core.Commit {

@@ -1,0 +1,59 @@
+package remote
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// fate is what becomes of an operation of a client when the leader changes while it is under way. It is known of an
+// operation without a reply whether the next leader's history has it: see Server. Of a reply that depends on a commit
+// it is known whether that commit is lost.
+//
+//	            no reply has come                          its reply depends on a lost commit
+//	reads       asked again                                the connection is closed
+//	registers   asked again                                nothing: the node registers its effect again
+//	repeats     asked again: twice is as once              asked again
+//	changes     asked again unless the history has it,     asked again: if the reply is not the same, the
+//	            otherwise the connection is closed         connection is closed
+//	never     the connection is closed                   nothing
+type fate uint8
+
+const (
+	_ fate = iota
+	reads
+	registers
+	repeats
+	changes
+	never
+)
+
+// counts reports whether operations have one that must not be applied twice.
+func counts(ops []core.Op) bool {
+	return slices.ContainsFunc(ops, func(op core.Op) bool { return !op.ReadOnly() && fateOf(op) == changes })
+}
+
+// again reports whether operations without a reply are asked again. applied says that the next leader's history has
+// them, as far as they change anything.
+func again(ops []core.Op, applied bool) bool {
+	return !slices.ContainsFunc(ops, func(op core.Op) bool {
+		f := fateOf(op)
+		return f == never || f == changes && applied
+	})
+}
+
+// sameReply reports whether the second reply to an operation says what the first said. A job that is not there any more
+// is as good as one that has ended: its submission is lost, and nobody was told of it.
+func sameReply(first, second *core.Reply) bool {
+	if first.Answer != nil || second.Answer != nil {
+		return false
+	}
+	if first.Kind == core.Accepted && second.Kind == core.Failed && second.Err != nil &&
+		second.Err.Error() == core.ErrNotFound.Error() {
+		return true
+	}
+	if (first.Err == nil) != (second.Err == nil) || first.Err != nil && first.Err.Error() != second.Err.Error() {
+		return false
+	}
+	return first.Kind == second.Kind && first.Seq == second.Seq && first.N == second.N && first.Cursor == second.Cursor
+}

@@ -1,0 +1,147 @@
+package remote
+
+import (
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/clock"
+	"broker/core/coretest"
+)
+
+// oneAfterTheOther is a world whose leaders commit and fail when the test says so.
+func oneAfterTheOther(t *testing.T, leasesFirst bool) *world {
+	t.Helper()
+	w := &world{
+		t: t, nodes: []string{"a", "b"}, disk: coretest.NewDisk(), acked: map[string]bool{}, ended: map[string]int{},
+		leasesFirst: leasesFirst, byHand: true,
+	}
+	w.lead()
+	t.Cleanup(func() {
+		w.server.Close(canceled())
+		w.close()
+	})
+	return w
+}
+
+// link links a node to the leader.
+func (w *world) link(b *Broker) *Uplink {
+	w.t.Helper()
+	near, _ := w.dial()
+	up, err := b.Dial(near)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return up
+}
+
+func (w *world) node(name string) *Broker {
+	b := NewBroker(BrokerOptions{Node: name, Clock: clock.System{}})
+	w.t.Cleanup(b.Shut)
+	return b
+}
+
+// told waits until a client is told of a commit, or its connection is closed, while the leader commits.
+func (w *world) told(of *worker, commit core.Commit) bool {
+	w.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); { //nolint:forbidigo // a test
+		select {
+		case <-of.closed:
+			return false
+		case <-time.After(time.Millisecond):
+		}
+		if of.broker.Committed() >= commit {
+			return true
+		}
+		w.engine.Flush()
+	}
+	w.t.Fatal("the client is never told")
+	return false
+}
+
+// exclusive is a lease that does not end with its connection.
+func exclusive(until core.Instant) *core.Lease {
+	return &core.Lease{Tag: 2, Queues: []string{"q"}, Holder: core.HeldByNobody, LeaseFor: time.Hour, Deadline: until}
+}
+
+// A lease that is lost with its leader before it is committed is not told while another client has the job.
+func TestLeaseThatIsLostIsNotHeldTwice(t *testing.T) {
+	for name, waits := range map[string]bool{"at once": false, "after a wait": true} {
+		for _, lease := range []struct {
+			name string
+			ask  func(core.Instant) *core.Lease
+		}{
+			{"exclusive", exclusive},
+			{"of the connection", func(until core.Instant) *core.Lease {
+				op := exclusive(until)
+				op.Holder = core.HeldByConn
+				return op
+			}},
+		} {
+			t.Run(lease.name+" "+name, func(t *testing.T) {
+				w := oneAfterTheOther(t, true)
+				a, b := w.node("a"), w.node("b")
+				for _, n := range []*Broker{a, b} {
+					<-w.link(n).Ready()
+				}
+				first, second := open(t, a), open(t, b)
+				if !waits {
+					w.told(second, second.submit().Commit)
+				}
+				var all []core.Reply
+				if all = first.do(lease.ask(a.Now().Add(time.Hour))); waits {
+					second.submit()
+					all = first.next()
+				}
+				if len(all) != 1 || all[0].Kind != core.Assigned || all[0].Commit <= a.Committed() {
+					t.Fatalf("leased with %+v, %d is committed", all, a.Committed())
+				}
+				w.fail(false, 0)
+				links := []*Uplink{w.link(a), w.link(b)}
+				for _, up := range links {
+					<-up.Ready()
+				}
+				other := second.do(lease.ask(0))
+				if waits && other[0].Kind == core.NothingReady { // the submission is admitted again
+					w.told(second, b.Committed()+1)
+				}
+				held := 0
+				if w.told(first, all[0].Commit) {
+					held++
+				}
+				if other[0].Kind == core.Assigned && w.told(second, other[0].Commit) {
+					held++
+				}
+				if held != 1 {
+					t.Errorf("%d clients have the job", held)
+				}
+			})
+		}
+	}
+}
+
+// A submission that is lost with its leader comes back with the number and the id that a worker may have been told.
+func TestLostSubmissionKeepsItsID(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.node("a")
+	<-w.link(a).Ready()
+	client := open(t, a)
+	r := client.do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Origin: core.Gearman}})[0]
+	id := func() string {
+		found := core.DoOnce(w.engine, core.Internal, &core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})[0]
+		if found.Kind != core.Inspected {
+			t.Fatalf("job %d: %+v", r.Seq, found)
+		}
+		return core.MintedID(r.Seq, found.Info.CreatedAt)
+	}
+	before := id()
+	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // ids have milliseconds
+	w.fail(false, 0)
+	<-w.link(a).Ready()
+	if now := id(); now != before {
+		t.Errorf("the job is %s, and was %s", now, before)
+	}
+	if !w.told(client, r.Commit) {
+		t.Error("the client is closed")
+	}
+}

@@ -1,0 +1,226 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// lasting are the protocols whose clients outlive a leader.
+var lasting = []string{"gearman", "workq", "beanstalk"}
+
+// outliving is clients of nodes whose leader fails.
+type outliving struct {
+	c    *cluster
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	acked  map[string]bool
+	leased map[string]bool
+	opened int
+	ended  []string // why connections have ended
+	pauses []time.Duration
+}
+
+// producersEach and workersEach are clients of each protocol at each node.
+const (
+	producersEach = 8
+	workersEach   = 4
+)
+
+func (o *outliving) begin(nodes []int, all []protocol) {
+	for _, i := range nodes {
+		for _, p := range all {
+			for range producersEach {
+				o.done.Go(func() { o.client(p, i, o.produce) })
+			}
+			for range workersEach {
+				o.done.Go(func() { o.client(p, i, o.work) })
+			}
+		}
+	}
+}
+
+// client runs a session after the other until the load stops.
+func (o *outliving) client(p protocol, node int, run func(session) error) {
+	for !o.stopped() {
+		s, err := p.dial(o.c.nodes[node])
+		if err != nil {
+			continue
+		}
+		o.mu.Lock()
+		o.opened++
+		o.mu.Unlock()
+		if err := run(s); err != nil && !o.stopped() {
+			o.mu.Lock()
+			o.ended = append(o.ended, fmt.Sprint(p.name, ": ", err))
+			o.mu.Unlock()
+		}
+		_ = s.Close() // may be closed
+	}
+}
+
+func (o *outliving) stopped() bool {
+	select {
+	case <-o.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+var outlived atomic.Int64
+
+func (o *outliving) produce(s session) error {
+	var worst time.Duration
+	defer func() {
+		o.mu.Lock()
+		o.pauses = append(o.pauses, worst)
+		o.mu.Unlock()
+	}()
+	for !o.stopped() {
+		id, began := jobID(int(outlived.Add(1))), time.Now()
+		if err := s.submit(id); err != nil {
+			return err
+		}
+		worst = max(worst, time.Since(began))
+		o.mu.Lock()
+		o.acked[id] = true
+		o.mu.Unlock()
+	}
+	return nil
+}
+
+func (o *outliving) work(s session) error {
+	for !o.stopped() {
+		id, err := s.lease()
+		if err == nil && id != "" {
+			o.mu.Lock()
+			o.leased[id] = true
+			o.mu.Unlock()
+			_, err = s.finish(id)
+		}
+		if err != nil && !strings.Contains(err.Error(), "Duplicate result") { // its lease was lost with the leader
+			return err
+		}
+	}
+	return nil
+}
+
+// The connections of the clients of other nodes outlive a leader that is killed, and what was acknowledged is not lost.
+func TestClientsOutliveALeaderThatIsKilled(t *testing.T) {
+	t.Parallel()
+	c, all := linked(t)
+	all = slices.DeleteFunc(all, func(p protocol) bool { return !slices.Contains(lasting, p.name) })
+	acked, leased := map[string]bool{}, map[string]bool{}
+	opened, ended, worst := 0, 0, time.Duration(0)
+	for round := range 3 {
+		leader := c.leader()
+		nodes := []int{(leader + 1) % size, (leader + 2) % size}
+		o := &outliving{c: c, stop: make(chan struct{}), acked: acked, leased: leased}
+		o.begin(nodes, all)
+		time.Sleep(time.Second)
+		c.nodes[leader].Process.Kill()
+		killed := time.Now()
+		c.awaitLeaderOtherThan(leader)
+		time.Sleep(time.Second)
+		close(o.stop)
+		o.done.Wait()
+		opened, ended = opened+o.opened, ended+len(o.ended)
+		pause := slices.Max(o.pauses)
+		worst = max(worst, pause)
+		t.Logf("kill %d: %d connections, %d ended %q, longest pause %v, %v", round, o.opened, len(o.ended),
+			o.ended[:min(len(o.ended), 8)], pause, time.Since(killed))
+		c.restart(leader)
+		c.caughtUp()
+		c.awaitLinks()
+	}
+	if ended*100 > opened {
+		t.Errorf("%d of %d connections have ended", ended, opened)
+	}
+	drain(t, c, all, leased, acked)
+	t.Logf("%d submissions acknowledged, longest pause %v", len(acked), worst)
+}
+
+// drain leases the rest, and checks that every acknowledged job was leased.
+func drain(t *testing.T, c *cluster, all []protocol, leased, acked map[string]bool) {
+	t.Helper()
+	for _, p := range all {
+		s := c.dial(p, c.leader())
+		for {
+			id, err := nowLeased(s)
+			check(t, err)
+			if id == "" {
+				break
+			}
+			leased[id] = true
+			_, err = s.finish(id)
+			check(t, err)
+		}
+	}
+	lost := 0
+	for id := range acked {
+		if !leased[id] {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d acknowledged jobs are lost", lost, len(acked))
+	}
+}
+
+// Workers that sleep or wait, leases, and a foreground job with its client and worker go on at the next leader.
+func TestWaitsLeasesAndForegroundJobsOutliveTheLeader(t *testing.T) {
+	t.Parallel()
+	c, all := linked(t)
+	leader := c.leader()
+	first, second := (leader+1)%size, (leader+2)%size
+	dial := func(i int) *gearmanclient.Client {
+		g, err := gearmanclient.Dial(c.nodes[i].Gearman)
+		check(t, err)
+		t.Cleanup(func() { _ = g.Close() }) // at the end
+		return g
+	}
+	sleeper := dial(first)
+	check(t, sleeper.Send(gearmanclient.CanDo, "later"))
+	check(t, sleeper.Send(gearmanclient.PreSleep))
+	client, worker := dial(first), dial(second)
+	check(t, worker.Send(gearmanclient.CanDo, "now"))
+	_, err := client.Submit(gearmanclient.SubmitJob, "now", "", "work")
+	check(t, err)
+	handle, _, _, body, err := worker.Grab(harness.Patience)
+	if check(t, err); body != "work" {
+		t.Fatalf("grabbed %q", body)
+	}
+	tube := all[slices.IndexFunc(all, func(p protocol) bool { return p.name == "beanstalk" })]
+	holder := c.dial(tube, first)
+	check(t, c.dial(tube, second).submit("held"))
+	if id, err := await(holder); err != nil || id != "held" {
+		t.Fatalf("leased %q, %v", id, err)
+	}
+	c.nodes[leader].Process.Kill()
+	c.awaitLeaderOtherThan(leader)
+	_, err = dial(second).Submit(gearmanclient.SubmitJobBg, "later", "", "x")
+	check(t, err)
+	_, err = sleeper.Expect(gearmanclient.Noop, harness.Patience)
+	check(t, err)
+	check(t, worker.Send(gearmanclient.WorkComplete, handle, "result"))
+	p, err := client.Expect(gearmanclient.WorkComplete, harness.Patience)
+	if check(t, err); p.Args(2)[1] != "result" {
+		t.Errorf("the result is %q", p.Args(2))
+	}
+	other := c.dial(tube, second)
+	if id, err := nowLeased(other); err != nil || id != "" {
+		t.Errorf("a job that is leased was leased again: %q, %v", id, err)
+	}
+	_, err = holder.finish("held")
+	check(t, err)
+}
