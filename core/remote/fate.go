@@ -55,5 +55,6 @@ func sameReply(first, second *core.Reply) bool {
 	if (first.Err == nil) != (second.Err == nil) || first.Err != nil && first.Err.Error() != second.Err.Error() {
 		return false
 	}
-	return first.Kind == second.Kind && first.Seq == second.Seq && first.N == second.N && first.Cursor == second.Cursor
+	return first.Kind == second.Kind && first.Seq == second.Seq && first.N == second.N &&
+		(first.Kind == core.Submitted || first.Cursor == second.Cursor) // the client is not told when a job was created
 }
