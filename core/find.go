@@ -26,6 +26,8 @@ type Filter struct {
 	// cannot be combined with ErrorClass, FailureGroup and Version.
 	NoErrorClass, NoFailureGroup, NoVersion bool
 
+	Seqs []uint64 // one of these numbers, in ascending order
+
 	HoldsKey bool // holds any unique key
 
 	CancelRequested bool // leased, and its worker has been asked to stop
@@ -62,7 +64,7 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
 		f.Parent == 0 && f.Workflow == 0 && f.Version == "" && !f.NoVersion &&
-		len(f.UniqueKeys) == 0 && !f.HoldsKey && !f.CancelRequested &&
+		len(f.UniqueKeys) == 0 && len(f.Seqs) == 0 && !f.HoldsKey && !f.CancelRequested &&
 		f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }

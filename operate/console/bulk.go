@@ -207,6 +207,9 @@ func (r *request) confirm(d *confirmData, action service.Action, selection servi
 	if action.Action == service.ActionDelete && d.Matched > service.MaxDelayed {
 		d.Consequence = noUndo
 	}
+	if action.CanUndo(d.Matched) {
+		d.Consequence += " This can be undone for an hour, until the broker restarts."
+	}
 	d.Typed = d.Matched > typedAbove
 	d.Dangerous = action.Action == service.ActionDelete || action.Action == service.ActionCancel
 	if d.All {
@@ -234,6 +237,9 @@ func (r *request) startBulk(action service.Action, selection service.Selection, 
 		return r.back(back, "The change has begun: "+plural(op.Matched, "job")+".")
 	case op.Error != "":
 		return nil, errors.New(op.Error)
+	}
+	if op.UndoUntil != nil {
+		r.caller.Made.IDs = append(r.caller.Made.IDs, op.ID)
 	}
 	note := plural(op.Changed, "job") + " " + bulkWords[wordOf(action)].done + "."
 	if op.Skipped > 0 {

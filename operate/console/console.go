@@ -134,7 +134,7 @@ var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
 	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage,
 	"/schedules": changeSchedules, "/limits": changeLimits,
-	"/cluster": changeCluster, "/support": supportBundle,
+	"/cluster": changeCluster, "/support": supportBundle, "/undo": changeUndo,
 }
 
 // workPages and systemPages are the navigation entries. Entries that the caller may not see are left out.
@@ -226,6 +226,7 @@ func (c *Console) shown(h handler) http.Handler {
 			return
 		}
 		req := &request{console: c, service: s, caller: callerOf(r.Context()), w: w, Request: r, query: r.URL.Query()}
+		req.caller.Made = &service.Made{}
 		if r.Method == http.MethodPost {
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			if err := r.ParseForm(); err != nil {
@@ -279,9 +280,13 @@ func reworded(e *service.Error) *service.Error {
 	return &shown
 }
 
-// back redirects to a page of the console, after a form with a note that the page shows.
+// back redirects to a page of the console, after a form with a note that the page shows, beside a button that undoes
+// what the form has changed.
 func (r *request) back(to, note string) (*view, error) {
 	if note != "" {
+		if ids := r.caller.Made.IDs; len(ids) > 0 && len(ids) <= maxUndone {
+			note += "\n" + strings.Join(ids, " ")
+		}
 		http.SetCookie(r.w, &http.Cookie{
 			Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(note)), Path: "/", MaxAge: 60,
 			HttpOnly: true,
@@ -295,18 +300,22 @@ func (r *request) back(to, note string) (*view, error) {
 // flashCookie carries the note of a form to the next page.
 const flashCookie = "broker_note"
 
-// flash returns the note of the previous form and deletes its cookie.
-func flash(w http.ResponseWriter, r *http.Request) string {
+// maxUndone limits the changes that the button beside a note undoes.
+const maxUndone = 50
+
+// flash returns the note of the previous form, with the changes that can be undone, and deletes its cookie.
+func flash(w http.ResponseWriter, r *http.Request) (note string, made []string) {
 	cookie, err := r.Cookie(flashCookie)
 	if err != nil {
-		return ""
+		return "", nil
 	}
 	http.SetCookie(w, &http.Cookie{Name: flashCookie, Path: "/", MaxAge: -1, HttpOnly: true})
-	note, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err != nil || len(note) > 500 {
-		return ""
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil || len(text) > 1500 {
+		return "", nil
 	}
-	return string(note)
+	note, ids, _ := strings.Cut(string(text), "\n")
+	return note, strings.Fields(ids)
 }
 
 // root is the relative URL from the page of a request to the root of the console.

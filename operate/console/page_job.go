@@ -189,7 +189,7 @@ func changeJob(r *request) (*view, error) {
 		return r.startBulk(service.Action{Action: service.ActionDelete, Delay: undoFor},
 			service.Selection{Names: []string{id}}, at)
 	}
-	if err := r.service.Act(r.Context(), r.caller, id, actionOf(do), nil); err != nil {
+	if err := r.actOnJob(id, actionOf(do)); err != nil {
 		return nil, err
 	}
 	switch service.JobAction(do) { //nolint:exhaustive // the others stay on the page
@@ -204,6 +204,26 @@ func changeJob(r *request) (*view, error) {
 		return r.back(at, "The job is in the dead set.")
 	}
 	return r.back(at, "The job is ready.")
+}
+
+// actOnJob changes one job. A change that can be undone is an operation.
+func (r *request) actOnJob(id string, a service.Action) error {
+	if a.CanUndo(1) {
+		op, err := r.service.StartAction(r.Context(), r.caller, a, service.Selection{Names: []string{id}})
+		if err == nil {
+			op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkWait)
+		}
+		switch {
+		case err != nil:
+			return err
+		case op.UndoUntil != nil:
+			r.caller.Made.IDs = append(r.caller.Made.IDs, op.ID)
+			return nil
+		case op.Changed > 0:
+			return nil
+		}
+	}
+	return r.service.Act(r.Context(), r.caller, id, a, nil) // also to learn why it was not changed
 }
 
 // jobTitle names a job by its type and id.

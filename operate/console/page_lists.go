@@ -151,24 +151,12 @@ func operationsPage(r *request) (*view, error) {
 	return &view{page: "operations", title: "Operations", nav: "operations", data: operationsData{list}}, nil
 }
 
-// changeOperation cancels an operation. A pending operation has changed nothing.
+// changeOperation cancels an operation.
 func changeOperation(r *request) (*view, error) {
-	id := r.PostFormValue("id")
-	if _, err := r.service.CancelOperation(r.caller, id); err != nil {
+	if _, err := r.service.CancelOperation(r.caller, r.PostFormValue("id")); err != nil {
 		return nil, err
 	}
-	if r.PostFormValue("do") != "undo" {
-		return r.back("operations", "The operation ends after its present step.")
-	}
-	op, err := r.service.WaitOperation(r.Context(), r.caller, id, bulkWait)
-	if err != nil {
-		return nil, err
-	}
-	note := "Undone: nothing was changed."
-	if op.State != service.OpCancelled || op.Changed > 0 {
-		note = "It was too late to undo: " + plural(op.Changed, "job") + " had been changed."
-	}
-	return r.back(pageOf(r.PostFormValue("back"), "operations"), note)
+	return r.back("operations", "The operation ends after its present step.")
 }
 
 // pendingText describes the effect of a pending operation.

@@ -44,7 +44,10 @@ func loadPages(c *Console) (*pages, error) {
 		"relative": isRelative, "invalid": markInvalid, "slow": isSlow, "pending": pendingText, "jobName": jobName,
 		"protoName": protocolLabel, "fewer": func(n int, of uint32) bool { return n < int(of) },
 		"shownState": shownState,
-		"runs":       func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
+		"undoable": func(e service.AuditEntry) bool {
+			return e.UndoUntil != nil && c.options.Now().Before(*e.UndoUntil)
+		},
+		"runs": func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html",
 		"templates/parts_*.html")
@@ -87,6 +90,7 @@ type frameData struct {
 	Work, System []choice
 	Running      []service.Operation // operations that have not ended
 	RunningMore  int                 // number of operations that are not shown
+	Made         []string            // the changes of the note that can be undone
 	Data         any
 }
 
@@ -132,11 +136,12 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 	d := frameData{
 		Title: v.title, Nav: cmp.Or(v.nav, entryOf(r)), Root: root(r),
 		Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: rand.Text(),
-		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
+		Version: c.options.Version, Data: v.data, Theme: theme(r),
 		Live: r.Method == http.MethodGet && !v.still && caller.Principal != nil,
 		Turn: v.turn, HasList: slices.Contains(listTemplates, v.page),
 		Rights: rightsOf(caller, v.queue),
 	}
+	d.Note, d.Made = flash(w, r)
 	d.Work, d.System = d.Rights.pages(workPages), d.Rights.pages(systemPages)
 	if _, inSession := c.sessions.caller(r); inSession {
 		d.User, d.Session = caller.Name(), true

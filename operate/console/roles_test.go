@@ -38,6 +38,7 @@ var (
 	formRoles = map[string]string{
 		"/queues": "oa", "/queues/{name}": "oa", "/jobs": "oa", "/jobs/{id}": "oa", "/workers": "oa", "/submit": "pa",
 		"/operations": "oa", "/storage": "oa", "/schedules": "oa", "/limits": "oa", "/cluster": "a", "/support": "a",
+		"/undo": "oa",
 	}
 	formBodies = map[string]string{
 		"/queues": "do=pause&id=q", "/queues/{name}": "do=pause", "/jobs": "action=kill&id={id}&confirmed=yes",
@@ -45,7 +46,7 @@ var (
 		"/workers":   "do=quiet&id=1", "/submit": "queue=q&body=x", "/operations": "id={operation}",
 		"/storage":   "do=check",
 		"/schedules": "do=pause&name=q", "/limits": "do=remove&queue=q&scope=queue&confirmed=yes",
-		"/cluster": "do=transfer&confirmed=yes", "/support": "",
+		"/cluster": "do=transfer&confirmed=yes", "/support": "", "/undo": "ids={operation}",
 	}
 )
 

@@ -57,6 +57,23 @@ func (s *Server) registerActions(api huma.API) {
 		"Show how far an operation is", http.StatusNotFound), s.getOperation)
 	register(s, api, operation("cancel-operation", http.MethodDelete, "/operations/{id}", "jobs",
 		"Stop an operation; what it has done stays done", http.StatusNotFound), s.cancelOperation)
+	undo := operation("undo-operation", http.MethodPost, "/operations/{id}/undo", "jobs", "Undo an operation",
+		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout)
+	undo.Description = "Jobs that a retry, a kill, a move or a change of the priority has changed become what they were, unless they have " +
+		"changed since; running jobs that were killed become ready. The answer is the operation that does so. A pending operation is cancelled."
+	register(s, api, undo, s.undoOperation)
+}
+
+func (s *Server) undoOperation(ctx context.Context, in *struct {
+	OperationID
+	Wait
+},
+) (*output[service.Operation], error) {
+	op, err := s.service().UndoOperation(ctx, callerOf(ctx), in.ID)
+	if err == nil && in.span > 0 {
+		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
+	}
+	return bodyOf(op, err)
 }
 
 func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput, error) {

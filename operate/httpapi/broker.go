@@ -34,6 +34,11 @@ func (s *Server) registerBroker(api huma.API) {
 		s.getSummary)
 	register(s, api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"),
 		s.listAudit)
+	undo := operation("undo-change", http.MethodPost, "/audit/{number}/undo", "broker",
+		"Undo a change of a setting: a pause, a limit, a policy, a schedule", http.StatusNotFound, http.StatusConflict,
+		http.StatusGatewayTimeout)
+	undo.Description = "Possible for an hour, also after a restart, unless the setting has changed since."
+	register(s, api, undo, s.undoChange)
 	register(s, api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force",
 		http.StatusNotImplemented), s.listSettings)
 	register(s, api,
@@ -104,6 +109,13 @@ func (s *Server) listAudit(ctx context.Context, in *struct {
 ) (*output[auditList], error) {
 	entries, err := s.service().Audit(callerOf(ctx), in.Before, in.Limit)
 	return bodyOf(auditList{entries}, err)
+}
+
+func (s *Server) undoChange(ctx context.Context, in *struct {
+	Number uint64 `path:"number" doc:"of the entry of the audit log"`
+},
+) (*struct{}, error) {
+	return nil, s.service().UndoChange(ctx, callerOf(ctx), in.Number)
 }
 
 func (s *Server) listSettings(ctx context.Context, _ *struct{}) (*output[settingList], error) {

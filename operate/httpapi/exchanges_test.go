@@ -76,6 +76,8 @@ func suiteExchanges() (all []frontendtest.Exchange) {
 		{"PUT /limits", "", `{"queue":"suite","leased":5}`},
 		{"POST /marks", "", `{"text":"deploy"}`},
 		{"DELETE /marks/{id}", "/marks/mark-1", ""},
+		{"POST /audit/{number}/undo", "/audit/9/undo", ""},
+		{"POST /operations/{id}/undo", "/operations/9/undo", ""},
 		{"DELETE /operations/{id}", "/operations/9", ""},
 		{"GET /operations/{id}", "/operations/9", ""},
 		{"DELETE /queues/{name}", "/queues/suite", ""},

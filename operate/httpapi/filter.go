@@ -32,6 +32,7 @@ type FilterQuery struct {
 	Batch        string    `query:"batch"`
 	Parent       string    `query:"parent"`
 	Workflow     string    `query:"workflow"`
+	Operation    string    `query:"operation"`
 	UniqueKey    string    `query:"unique_key"`
 	HoldsKey     bool      `query:"holds_unique_key"`
 	ToStop       bool      `query:"cancel_requested"`

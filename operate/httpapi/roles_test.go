@@ -35,6 +35,7 @@ var routeBodies = map[string]string{
 	"POST /leases/{token}/log": `{"lines":["x"]}`, "POST /leases/{token}/progress": `{}`,
 	"POST /leases/{token}/release": "", "DELETE /limits": "",
 	"PUT /limits": `{"queue":"q","scope":"queue","concurrency":1000}`, "DELETE /operations/{id}": "",
+	"POST /operations/{id}/undo": "", "POST /audit/{number}/undo": "",
 	"DELETE /queues/{name}": "", "PATCH /queues/{name}": `{"paused":false}`,
 	"POST /queues/{name}/clear": `{"states":["dead"]}`,
 	"POST /marks":               `{"text":"deploy"}`, "DELETE /marks/{id}": "",

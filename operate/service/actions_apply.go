@@ -49,12 +49,15 @@ func (s *Service) applyTo(ctx context.Context, c *session, op *operation, a Acti
 		if err := a.stillMay(c.caller, page); err != nil {
 			return err
 		}
+		before := a.infosToKeep(c, page)
 		ops := make([]core.Op, len(page))
 		for i := range page {
 			ops[i] = a.op(core.Ref{Seq: page[i].seq}, page[i].condition())
 			s.putBack(c, ops[i], page[i].state, page[i].fails)
 		}
-		if err := s.applyPage(ctx, c, op, ops); err != nil {
+		err := s.applyPage(ctx, c, op, ops)
+		s.operations.keep(op, a, before, a.infosToKeep(c, page)) // also of a part of the page
+		if err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,24 @@ type AuditEntry struct {
 	Detail  string    `json:"detail,omitempty"`
 	Jobs    int       `json:"jobs,omitempty" doc:"number of affected jobs"`
 	TraceID string    `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
+
+	Before    string     `json:"before,omitempty" doc:"a setting before the change"`
+	After     string     `json:"after,omitempty" doc:"and after it"`
+	UndoUntil *time.Time `json:"undo_until,omitempty" doc:"until then, POST /audit/{number}/undo undoes the change"`
+	Undone    bool       `json:"undone,omitempty" doc:"the change was undone"`
+
+	inverse *inverse // undoes the change; nil: it cannot be undone
+	now     string   // the setting after the change, not cut
 }
+
+// storedEntry is an AuditEntry in the store.
+type storedEntry struct {
+	AuditEntry
+	Inverse *inverse `json:"inverse,omitempty"`
+	Now     string   `json:"now,omitempty"`
+}
+
+func (e *AuditEntry) stored() storedEntry { return storedEntry{*e, e.inverse, e.now} }
 
 // The log is a ring of meta entries.
 const (
@@ -44,11 +62,12 @@ type auditLog struct {
 // loadAudit reads the stored log.
 func (s *Service) loadAudit() error {
 	for _, value := range s.readRing(auditSize, auditName) {
-		var e AuditEntry
+		var e storedEntry
 		if err := json.Unmarshal(value, &e); err != nil {
 			return fmt.Errorf("read the audit log: %w", err)
 		}
-		s.audit.entries = append(s.audit.entries, e)
+		e.inverse, e.now = e.Inverse, e.Now
+		s.audit.entries = append(s.audit.entries, e.AuditEntry)
 	}
 	slices.SortFunc(s.audit.entries, func(a, b AuditEntry) int { return cmp.Compare(a.Number, b.Number) })
 	return nil
@@ -64,17 +83,38 @@ func (s *Service) audited(ctx context.Context, c *session, e AuditEntry, op core
 
 // applied is audited without the wait. It returns the commit.
 func (s *Service) applied(c *session, e AuditEntry, op core.Op) (core.Commit, error) {
+	r, err := s.changed(c, e, op)
+	return r.Commit, err
+}
+
+// changed is applied with the reply, whose commit has the entry too.
+func (s *Service) changed(c *session, e AuditEntry, op core.Op) (core.Reply, error) {
+	before := presently(c, op)
 	r, err := c.ask(op)
 	if err != nil {
-		return r.Commit, err
+		return r, err
 	}
-	return max(r.Commit, s.note(c, e)), nil
+	if before != nil {
+		after := presently(c, op)
+		e.Before, e.now = settingText(before), settingText(after)
+		e.After = e.now
+		if e.inverse = inverseOf(before); e.Before == e.now || after == nil || len(e.now) > maxInverse {
+			e.inverse, e.now = nil, ""
+		}
+	}
+	r.Commit = max(r.Commit, s.note(c, e))
+	return r, nil
 }
 
 // note adds an entry to the audit log and returns its commit.
 func (s *Service) note(c *session, e AuditEntry) core.Commit {
 	e.At, e.Who, e.Address, e.Via = s.Now().Time(), c.caller.Name(), c.caller.Address, c.caller.Via
-	e.Target, e.Detail = cutText([]byte(text(e.Target)), maxDetail), cutText([]byte(text(e.Detail)), maxDetail)
+	for _, of := range []*string{&e.Target, &e.Detail, &e.Before, &e.After} {
+		*of = cutText([]byte(text(*of)), maxDetail)
+	}
+	if e.inverse != nil {
+		e.UndoUntil = new(e.At.Add(UndoFor))
+	}
 	s.audit.mu.Lock()
 	e.Number = 1
 	if n := len(s.audit.entries); n > 0 {
@@ -88,7 +128,10 @@ func (s *Service) note(c *session, e AuditEntry) core.Commit {
 	if s.o.Audited != nil {
 		s.o.Audited(e)
 	}
-	return c.writeMeta(auditName(e.Number), e)
+	if e.inverse != nil {
+		c.caller.Made.add(auditPrefix + strconv.FormatUint(e.Number, 10))
+	}
+	return c.writeMeta(auditName(e.Number), e.stored())
 }
 
 // Note adds a change made by a client of a wire protocol. It does not wait for the disk.

@@ -15,7 +15,20 @@ type Caller struct {
 	// Access revokes the rights of Everyone when a reload adds the first principals; nil: never.
 	Access *access.Control
 
+	// Made collects what the caller changes by its calls and can undo; nil: nothing.
+	Made *Made
+
 	name string // of the principal, if the principal itself is not available
+}
+
+// Made are changes that can be undone: ids of operations and, as audit-N, of entries of the audit log. It belongs to
+// the goroutine of a request.
+type Made struct{ IDs []string }
+
+func (m *Made) add(id string) {
+	if m != nil {
+		m.IDs = append(m.IDs, id)
+	}
 }
 
 // Name is the name of the caller in the audit log. Idempotency keys, pages and operations belong to this name. Callers

@@ -32,6 +32,7 @@ const (
 	CodeFinished          Code = "job_finished"
 	CodeState             Code = "wrong_state"
 	CodeConflict          Code = "job_changed"
+	CodeNoUndo            Code = "cannot_undo"
 	CodeHasDependents     Code = "has_dependents"
 	CodeConfigured        Code = "set_by_configuration"
 	CodeQueueFull         Code = "queue_full"

@@ -17,7 +17,7 @@ type JobFilter struct {
 	QueuePrefix, Worker, ErrorClass            string
 	FailureGroup, Batch, Parent, Workflow      string
 	Version                                    string
-	UniqueKey, IDPrefix                        string
+	UniqueKey, IDPrefix, Operation             string
 	Text, BodyText, Anywhere                   string
 	FailedBy                                   string // the worker that has reported the last failure
 	HoldsKey                                   bool   // holds any unique key
@@ -55,6 +55,11 @@ func (s *Service) coreFilter(ctx context.Context, c *session, f *JobFilter) (cor
 	var err error
 	if out.States, err = ParseStates(f.States); err != nil {
 		return out, err
+	}
+	if f.Operation != "" {
+		if out.Seqs, err = s.changedBy(c.caller, f.Operation); err != nil {
+			return out, err
+		}
 	}
 	for _, name := range f.Origins {
 		p, err := parseOrigin(name)

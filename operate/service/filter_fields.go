@@ -84,6 +84,10 @@ var FilterFields = []FilterField{
 		text: func(f *JobFilter) *string { return &f.Workflow },
 	},
 	{
+		Name: "operation", Word: "operation", Label: "changed by", Doc: "that this operation has changed, within an hour",
+		text: func(f *JobFilter) *string { return &f.Operation },
+	},
+	{
 		Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key",
 		text: func(f *JobFilter) *string { return &f.UniqueKey },
 	},

@@ -32,6 +32,10 @@ type Operation struct {
 	StartedAt  time.Time  `json:"started_at"`
 	BeginsAt   *time.Time `json:"begins_at,omitempty" doc:"end of its delay; if cancelled before, it changes nothing"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
+
+	UndoUntil *time.Time `json:"undo_until,omitempty" doc:"until then, POST /operations/{id}/undo puts back the jobs that have not changed since; not after a restart or a change of the leader"`
+	UndoneBy  string     `json:"undone_by,omitempty" doc:"the operation that has undone it"`
+	Undoes    string     `json:"undoes,omitempty" doc:"the operation that it undoes"`
 }
 
 // States of an operation.
@@ -61,12 +65,13 @@ type operations struct {
 
 	running, pending *access.Pool // places of operations
 	delayed          *access.Pool // jobs that delayed actions have recorded
+	kept             *access.Pool // jobs that undo has recorded
 }
 
 // open makes the pools.
 func (l *operations) open() {
 	l.running, l.pending = access.NewPool(maxRunning), access.NewPool(maxPending)
-	l.delayed = access.NewPool(maxAllDelayed)
+	l.delayed, l.kept = access.NewPool(maxAllDelayed), access.NewPool(maxAllChanged)
 }
 
 // operation is an operation that is running, or that the store still has.
@@ -76,8 +81,11 @@ type operation struct {
 	done   chan struct{}      // closed at its end; nil as cancel
 	holder access.Holder
 
-	mu   sync.Mutex // guards view
+	mu   sync.Mutex // guards the fields below
 	view Operation
+	undo *undoLog // what it has changed; nil: not recorded, or forgotten
+
+	tooMany bool // it changes too many jobs for undo; of its goroutine
 }
 
 func (o *operation) snapshot() Operation {
@@ -108,7 +116,7 @@ func (s *Service) loadOperations() error {
 		if err != nil {
 			return fmt.Errorf("read the operations: %w", err)
 		}
-		o.number = number
+		o.number, o.view.UndoUntil = number, nil
 		l.last = max(l.last, number)
 		l.list = append(l.list, o)
 	}
@@ -145,6 +153,7 @@ func (s *Service) start(
 	}
 	own, cancel := context.WithCancel(s.ctx)
 	l.mu.Lock()
+	l.forgetOld(s.Now().Time())
 	l.takeNumber()
 	o.ID, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), caller.Name(), s.Now().Time()
 	op := &operation{number: l.last, cancel: cancel, done: make(chan struct{}), holder: holder, view: o}
@@ -204,6 +213,7 @@ func (l *operations) takeNumber() {
 	if len(taken) == keptOperations {
 		victim := l.oldestOfMost()
 		delete(taken, l.list[victim].number%keptOperations)
+		l.forget(l.list[victim])
 		l.list = slices.Delete(l.list, victim, victim+1)
 	}
 	for l.last++; taken[l.last%keptOperations]; {
@@ -257,6 +267,9 @@ func (s *Service) runOperation(
 			v.State = OpCancelled
 		default:
 			v.State, v.Error = opFailed, err.Error()
+		}
+		if op.undo != nil && len(op.undo.jobs) > 0 {
+			v.UndoUntil = new(now.Add(UndoFor))
 		}
 	})
 	s.saveOperation(c, op)

@@ -293,9 +293,9 @@ func (s *Service) changeSchedule(
 	if err := s.mayChangeSchedule(ctx, c, name); err != nil {
 		return core.Reply{}, err
 	}
-	r, err := c.ask(op)
+	r, err := s.changed(c, AuditEntry{Action: action, Target: name}, op)
 	if err != nil {
-		return r, c.after(ctx, r.Commit, scheduleError(err))
+		err = scheduleError(err)
 	}
-	return r, c.committed(ctx, max(r.Commit, s.note(c, AuditEntry{Action: action, Target: name})))
+	return r, c.after(ctx, r.Commit, err)
 }

@@ -29,6 +29,7 @@ func Commands() []*cobra.Command {
 		},
 		GroupOperate: {
 			drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(),
+			undoCommand(),
 			markCommand(), marksCommand(),
 			clusterCommand(), healthcheckCommand(), importCommand(), recordCommand(), replayCommand(),
 		},

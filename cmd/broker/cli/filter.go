@@ -47,6 +47,7 @@ var filterFlags = []filterFlag{
 	{"failure-group", "failure_group", "whose last failure is in this `GROUP`; none: no group", oneText},
 	{"batch", "batch", "of this `BATCH`", oneText},
 	{"workflow", "workflow", "in the workflow `ID`: this job or batch, and all jobs below", oneText},
+	{"operation", "operation", "that this `OPERATION` has changed, such as op-7, within an hour", oneText},
 	{"unique", "unique_key", "with this unique `KEY`", oneText},
 	{"id-prefix", "id_prefix", "whose id starts with `TEXT`", oneText},
 	{"text", "text", "with this `TEXT` in the id, the type, a tag or the last error", oneText},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,14 +121,52 @@ func auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "show the audit log, the newest entries first",
 	}
-	header := []string{"WHEN", "WHO", "FROM", "WHAT", "ON", "-JOBS"}
+	header := []string{"-NUMBER", "WHEN", "WHO", "FROM", "WHAT", "ON", "-JOBS", "BEFORE", "AFTER"}
 	return listCommand(cmd, "audit", "entries", header, func(e *service.AuditEntry) []string {
 		jobs := ""
 		if e.Jobs > 0 {
 			jobs = count(e.Jobs)
 		}
-		return []string{local(&e.At), oneLine(e.Who, 30), oneLine(e.Address, 40), e.Action, oneLine(e.Target, 60), jobs}
+		return []string{
+			strconv.FormatUint(e.Number, 10), local(&e.At), oneLine(e.Who, 30), oneLine(e.Address, 40), e.Action,
+			oneLine(e.Target, 60), jobs, oneLine(e.Before, 60), oneLine(e.After, 60),
+		}
 	})
+}
+
+func undoCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "undo ID",
+		Short: "undo a change of jobs or of a setting within an hour",
+		Long: "Undo an operation such as op-7, which 'broker retry', kill, move or priority has started, or an entry of the audit log by its\n" +
+			"number: a pause, a limit, a policy or a schedule. Jobs and settings that have changed since stay as they are. Jobs cannot be put\n" +
+			"back after a restart of the broker; settings can.",
+		Example: "  broker undo op-7\n  broker undo 12",
+		Args:    cobra.ExactArgs(1),
+	}
+	conn := addConnection(cmd)
+	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, args []string) error {
+		if _, err := strconv.ParseUint(args[0], 10, 64); err == nil {
+			if _, err := c.call(cmd.Context(), http.MethodPost, "audit/"+args[0]+"/undo", nil, nil, nil); err != nil {
+				return err
+			}
+			return printLine(cmd, "entry %s is undone", args[0])
+		}
+		var op service.Operation
+		path := "operations/" + url.PathEscape(args[0]) + "/undo"
+		raw, err := c.call(cmd.Context(), http.MethodPost, path, nil, nil, &op)
+		if err == nil {
+			_, err = c.follow(cmd, &op, raw)
+		}
+		if err != nil {
+			return err
+		}
+		if op.Skipped > 0 {
+			return printLine(cmd, "%s put back; %d had changed since", plural(op.Changed, "job"), op.Skipped)
+		}
+		return printLine(cmd, "%s put back", plural(op.Changed, "job"))
+	})
+	return cmd
 }
 
 func drainCommand() *cobra.Command {

@@ -255,10 +255,19 @@ func (s *Search) Matches(h uint32) bool {
 		(f.MaxPriority == nil || e.Priority() <= *f.MaxPriority) &&
 		(s.kinds == nil || e.Kind != 0 && s.kinds[e.Kind] || e.Kind == 0 && s.named[e.Queue]) &&
 		(s.group == 0 || e.Holder == s.group) && (!f.NoFailureGroup || e.Holder == 0) && s.isTagged(h) &&
-		(len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) &&
+		(len(s.unique) == 0 || slices.Contains(s.unique, e.Unique)) && s.isNamed(e.Seq) &&
 		(!f.HoldsKey || e.Unique != (table.Digest{})) && (!f.CancelRequested || e.Has(table.Stopping)) &&
 		s.hasVersion(h) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
+}
+
+// isNamed reports whether a job has one of the numbers in the filter.
+func (s *Search) isNamed(seq uint64) bool {
+	if len(s.f.Seqs) == 0 {
+		return true
+	}
+	_, found := slices.BinarySearch(s.f.Seqs, seq)
+	return found
 }
 
 // hasVersion reports whether the version of a leased, retrying or dead job matches.

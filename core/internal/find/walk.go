@@ -2,6 +2,7 @@ package find
 
 import (
 	"slices"
+	"sort"
 
 	"broker/core"
 	"broker/core/internal/queue"
@@ -88,6 +89,13 @@ func (s *Search) gather() (handles []uint32, few bool) {
 			handles = append(handles, s.table.Holders(key)...)
 		}
 		return handles, true
+	case len(s.f.Seqs) > 0 && len(s.f.Seqs) <= s.effort.Gather:
+		for _, seq := range s.f.Seqs {
+			if h := s.table.Handle(seq); h != 0 {
+				handles = append(handles, h)
+			}
+		}
+		return handles, true
 	case s.f.HoldsKey && s.table.LockCount() <= s.effort.Gather:
 		return s.table.KeyHolders(), true
 	case s.f.CancelRequested && s.table.StopCount() <= s.effort.Gather:
@@ -172,6 +180,8 @@ func (s *Search) stateLists() (lists []*queue.List) {
 // walkCreated walks jobs in the order of their numbers: the jobs of an index with this order, or all jobs.
 func (s *Search) walkCreated() walker {
 	switch {
+	case len(s.f.Seqs) > 0:
+		return s.walkNamed()
 	case len(s.tags) > 0:
 		return s.merge([]*queue.List{&s.table.Tags.Jobs[s.tags[0]]})
 	case s.group != 0:
@@ -190,6 +200,37 @@ func (s *Search) walkCreated() walker {
 	}
 	w := s.table.From(from, s.desc)
 	return &w
+}
+
+// walkNamed walks the jobs whose numbers the filter has.
+func (s *Search) walkNamed() walker {
+	seqs := s.f.Seqs
+	if s.desc {
+		seqs = slices.Clone(seqs)
+		slices.Reverse(seqs)
+	}
+	if s.start != nil {
+		seqs = seqs[sort.Search(len(seqs), func(i int) bool {
+			return s.desc && seqs[i] < s.start.seq || !s.desc && seqs[i] > s.start.seq
+		}):]
+	}
+	return &namedWalk{s, seqs}
+}
+
+// namedWalk walks the jobs that exist of some numbers.
+type namedWalk struct {
+	s    *Search
+	seqs []uint64
+}
+
+func (w *namedWalk) Next() uint32 {
+	for len(w.seqs) > 0 {
+		h := w.s.table.Handle(w.seqs[0])
+		if w.seqs = w.seqs[1:]; h != 0 {
+			return h
+		}
+	}
+	return 0
 }
 
 // merge merges lists that are in the order of the search.
