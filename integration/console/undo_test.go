@@ -48,3 +48,40 @@ func TestADeletionCanBeUndone(t *testing.T) {
 	}
 	b.clean("a deletion that a restart undid")
 }
+
+// TestARetryAndAPauseAreUndoneFromTheirNotes runs dead jobs again, undoes that beside the note, finds the jobs by the
+// operation, and does the same with the pause of a queue.
+func TestARetryAndAPauseAreUndoneFromTheirNotes(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{})
+	pushMany(t, broker, "mail", 7)
+	shell(t, broker, "broker kill --queue mail --yes")
+	b := openBrowser(t, "http://"+broker.HTTP)
+	undo := chromedp.Click(`.notice form[action="undo"] button`)
+	b.open("/jobs?queue=mail&state=dead")
+	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="retry"]`),
+		chromedp.Click(`.bar button[value="retry"]`))
+	b.wants("This can be undone for an hour")
+	b.run(chromedp.Click("main form section button"))
+	b.wants("7 jobs put back.")
+	b.run(undo)
+	b.wants("Undone: 7 jobs put back.")
+	if q := api(t, broker, "GET", "/queues/mail", ""); q["dead"] != 7.0 || q["ready"] != 0.0 {
+		t.Errorf("after the undo: %v", q)
+	}
+	b.open("/operations")
+	b.wants("undone by op-3")
+	b.open("/jobs?operation=op-2&state=dead")
+	b.wants("all 7 that match")
+	b.open("/queues/mail")
+	b.run(chromedp.Click(`button[value="pause"]`))
+	b.wants("The queue is paused.")
+	b.run(undo)
+	b.wants("Undone.")
+	if q := api(t, broker, "GET", "/queues/mail", ""); q["paused"] != false {
+		t.Errorf("after the undo of the pause: %v", q)
+	}
+	b.open("/audit")
+	b.wants("paused → not paused")
+	b.clean("undo")
+}

@@ -136,7 +136,7 @@ func (f *apiFixture) askRoute(route, token string) int {
 	if strings.HasPrefix(path, "/schedules") {
 		name = "s"
 	}
-	url := strings.NewReplacer("{id}", id, "{token}", lease, "{name}", name).Replace(path)
+	url := strings.NewReplacer("{id}", id, "{token}", lease, "{name}", name, "{number}", "1").Replace(path)
 	if route == "GET /events" { // a stream: only its status is read
 		r, err := http.NewRequestWithContext(f.t.Context(), method, f.url+apiPath+url+"?queue=q", http.NoBody)
 		if err != nil {
