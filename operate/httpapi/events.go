@@ -59,9 +59,9 @@ func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamRespon
 	}}, nil
 }
 
-// streamEvents sends events until the client disconnects, stops reading, or the broker stops. The stream begins with an
-// id without an event, and each heartbeat has an id. A client that reconnects sends the last id, so it notices a
-// restart of the broker even if it has received no event.
+// streamEvents sends events until the client disconnects, stops reading, its credentials change, or the broker stops.
+// The stream begins with an id without an event, and each heartbeat has an id. A client that reconnects sends the last
+// id, so it notices a restart of the broker even if it has received no event.
 func streamEvents(ctx context.Context, w http.ResponseWriter, l *service.EventListener) {
 	stream := http.NewResponseController(w)
 	_ = stream.SetReadDeadline(time.Time{}) // a test's writer has no deadlines

@@ -186,9 +186,12 @@ func (l *EventListener) Position() string { return l.hub.position(l) }
 // Close ends the listener.
 func (l *EventListener) Close() { l.hub.leave(l) }
 
-// Next waits for at least one event and returns the available events. When ctx or the service ends, it returns an
-// error.
+// Next waits for at least one event and returns the available events. When ctx or the service ends, or the credentials
+// of the client are no longer valid, it returns an error.
 func (l *EventListener) Next(ctx context.Context) (EventBatch, error) {
+	if l.caller.Access.Revoked(l.caller.Principal) {
+		return EventBatch{}, &Error{Code: CodeForbidden, Detail: "the credentials of this stream are no longer valid"}
+	}
 	if err := l.pause(ctx); err != nil {
 		return EventBatch{}, err
 	}

@@ -106,6 +106,30 @@ func TestListenerSeesOnlyQueuesThatItMayRead(t *testing.T) {
 	}
 }
 
+// TestListenerEndsWithTheCredentialsOfItsClient reloads the principals while a client listens.
+func TestListenerEndsWithTheCredentialsOfItsClient(t *testing.T) {
+	t.Parallel()
+	s, e := setup(t)
+	var c access.Control
+	grants := []access.Grant{{Role: access.Read}}
+	c.Load([]access.Entry{{Name: "p", Grants: grants}})
+	l, err := s.Events(Caller{Principal: c.Default("p"), Access: &c}, EventFilter{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	submitMany(t, e, "q", 1)
+	if b, err := l.Next(t.Context()); err != nil || len(b.Events) == 0 {
+		t.Fatalf("%d events, %v", len(b.Events), err)
+	}
+	c.Load([]access.Entry{{Name: "other", Grants: grants}})
+	waiting, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Next(waiting); !IsCode(err, CodeForbidden) {
+		t.Errorf("after the reload: %v", err)
+	}
+}
+
 // waitFor waits until the hub has the event in front of number.
 func (h *eventHub) waitFor(number uint64) {
 	for {
