@@ -9,14 +9,15 @@ import (
 	"broker/core"
 )
 
-// FilterField is a condition of a filter. The API, the console and searches share this table. The
-// flags of the command line are in cmd/broker/cli.
+// FilterField is a condition of a filter. The API, the console, searches and the command line share this table.
 type FilterField struct {
 	Name    string   // in queries, forms and the bodies of requests
 	Word    string   // in a search; empty: none
+	Flag    string   // of the command line; empty: the name with dashes
 	Label   string   // in forms
 	Doc     string   // description, after the word "jobs"
 	Choices []string // allowed values; none: any value
+	Ahead   bool     // a span on the command line is after now, not before
 
 	list     func(*JobFilter) *[]string // set for fields with several values
 	text     func(*JobFilter) *string
@@ -88,7 +89,7 @@ var FilterFields = []FilterField{
 		text: func(f *JobFilter) *string { return &f.Operation },
 	},
 	{
-		Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key",
+		Name: "unique_key", Flag: "unique", Word: "unique", Label: "unique key", Doc: "with this unique key",
 		text: func(f *JobFilter) *string { return &f.UniqueKey },
 	},
 	{
@@ -96,7 +97,7 @@ var FilterFields = []FilterField{
 		Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.HoldsKey },
 	},
 	{
-		Name: "cancel_requested", Label: "is to stop", Doc: "that run, and whose workers are asked to stop",
+		Name: "cancel_requested", Flag: "to-stop", Label: "is to stop", Doc: "that run, and whose workers are asked to stop",
 		Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.CancelRequested },
 	},
 	{
@@ -124,33 +125,33 @@ var FilterFields = []FilterField{
 		return &f.MaxPriority
 	}},
 	{
-		Name: "created_from", Word: "created", Label: "created from", Doc: "created then or later",
+		Name: "created_from", Flag: "created-after", Word: "created", Label: "created from", Doc: "created then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.CreatedFrom },
 	},
-	{Name: "created_to", Label: "created to", Doc: "created before", instant: func(f *JobFilter) *time.Time {
+	{Name: "created_to", Flag: "created-before", Label: "created to", Doc: "created before", instant: func(f *JobFilter) *time.Time {
 		return &f.CreatedTo
 	}},
 	{
-		Name: "due_from", Word: "due", Label: "due from", Doc: "scheduled or retrying, due then or later",
+		Name: "due_from", Flag: "due-after", Ahead: true, Word: "due", Label: "due from", Doc: "scheduled or retrying, due then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.DueFrom },
 	},
-	{Name: "due_to", Label: "due to", Doc: "scheduled or retrying, due before", instant: func(f *JobFilter) *time.Time {
+	{Name: "due_to", Flag: "due-before", Ahead: true, Label: "due to", Doc: "scheduled or retrying, due before", instant: func(f *JobFilter) *time.Time {
 		return &f.DueTo
 	}},
 	{
-		Name: "died_from", Word: "died", Label: "died from", Doc: "dead since then or later",
+		Name: "died_from", Flag: "died-after", Word: "died", Label: "died from", Doc: "dead since then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.DiedFrom },
 	},
-	{Name: "died_to", Label: "died to", Doc: "dead since before", instant: func(f *JobFilter) *time.Time {
+	{Name: "died_to", Flag: "died-before", Label: "died to", Doc: "dead since before", instant: func(f *JobFilter) *time.Time {
 		return &f.DiedTo
 	}},
 	{
-		Name: "finished_from", Word: "finished", Label: "finished from",
+		Name: "finished_from", Flag: "finished-after", Word: "finished", Label: "finished from",
 		Doc:     "kept for their outcome, finished then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.FinishedFrom },
 	},
 	{
-		Name: "finished_to", Label: "finished to", Doc: "kept for their outcome, finished before",
+		Name: "finished_to", Flag: "finished-before", Label: "finished to", Doc: "kept for their outcome, finished before",
 		instant: func(f *JobFilter) *time.Time { return &f.FinishedTo },
 	},
 }

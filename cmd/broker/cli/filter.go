@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -8,55 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"broker/operate/service"
 )
 
-// filterFlag is a flag that selects jobs.
-type filterFlag struct {
-	name  string
-	field string // field of the API's filter
-	about string
-	kind  filterKind
-}
-
-// filterKind is the kind of values that a flag takes.
-type filterKind int
-
-const (
-	oneText filterKind = iota
-	manyTexts
-	commaTexts // several, also with commas between
-	past       // a time, or a duration before now
-	future     // a time, or a duration from now
-	yes        // no value
-)
-
-// searchField is the search. Other words of the command line are added to it.
+// searchField is the search, a parameter of the API beside the fields of its filter. Other words of the command line are
+// added to it.
 const searchField = "q"
 
-// filterFlags are all filter flags, in the order of the help. A test compares their fields with those of the API.
-var filterFlags = []filterFlag{
-	{"queue", "queue", "in this `QUEUE`; may be given several times", manyTexts},
-	{"state", "state", "ready, scheduled, blocked, leased, retrying, done or dead", commaTexts},
-	{"type", "type", "of this `TYPE`", manyTexts},
-	{"tag", "tag", "with this `TAG`; with all of them if given several times", manyTexts},
-	{"origin", "origin", "submitted by this `PROTOCOL`", oneText},
-	{"worker", "worker", "leased to this `WORKER`", oneText},
-	{"failed-by", "failed_by", "whose last failure this `WORKER` reported", oneText},
-	{"error-class", "error_class", "whose last failure has this `CLASS`; none: no class", oneText},
-	{"worker-version", "worker_version", "last leased by a worker of this `VERSION`; none: of no version", oneText},
-	{"failure-group", "failure_group", "whose last failure is in this `GROUP`; none: no group", oneText},
-	{"batch", "batch", "of this `BATCH`", oneText},
-	{"workflow", "workflow", "in the workflow `ID`: this job or batch, and all jobs below", oneText},
-	{"operation", "operation", "that this `OPERATION` has changed, such as op-7, within an hour", oneText},
-	{"unique", "unique_key", "with this unique `KEY`", oneText},
-	{"id-prefix", "id_prefix", "whose id starts with `TEXT`", oneText},
-	{"text", "text", "with this `TEXT` in the id, the type, a tag or the last error", oneText},
-	{"search", searchField, "that match a `SEARCH`, such as 'queue:mail error:Timeout died:1h invoice'", oneText},
-	{"created-after", "created_from", "created at this `TIME` or later; 1h: an hour ago", past},
-	{"created-before", "created_to", "created before this `TIME`", past},
-	{"due-after", "due_from", "due at this `TIME` or later", future},
-	{"due-before", "due_to", "due before this `TIME`", future},
-	{"to-stop", "cancel_requested", "that are running, and whose workers should stop", yes},
+// filterFlag returns the name of the flag of a field.
+func filterFlag(f *service.FilterField) string {
+	return cmp.Or(f.Flag, strings.ReplaceAll(f.Name, "_", "-"))
 }
 
 // filter holds the filter flags of a command.
@@ -67,18 +31,29 @@ type filter struct {
 
 func addFilter(cmd *cobra.Command) *filter {
 	flags := cmd.Flags()
-	for _, f := range filterFlags {
-		switch f.kind {
-		case manyTexts:
-			flags.StringArray(f.name, nil, f.about)
-		case commaTexts:
-			flags.StringSlice(f.name, nil, f.about)
-		case yes:
-			flags.Bool(f.name, false, f.about)
-		case oneText, past, future:
-			flags.String(f.name, "", f.about)
+	for i := range service.FilterFields {
+		f := &service.FilterFields[i]
+		name := filterFlag(f)
+		about := f.Doc
+		if !f.IsTime() && !f.IsFlag() { // the value is called as in the description
+			about = strings.Replace(about, "this "+name, "this `"+strings.ToUpper(name)+"`", 1)
+		}
+		switch {
+		case f.Many() && f.Choices != nil: // words, also with commas between
+			flags.StringSlice(name, nil, about+": "+strings.Join(f.Choices, ", "))
+		case f.Many():
+			flags.StringArray(name, nil, about+"; may be given several times")
+		case f.IsFlag():
+			flags.Bool(name, false, about)
+		case f.IsTime() && f.Ahead:
+			flags.String(name, "", about+"; a `TIME`, or 1h: in an hour")
+		case f.IsTime():
+			flags.String(name, "", about+"; a `TIME`, or 1h: an hour ago")
+		default:
+			flags.String(name, "", about)
 		}
 	}
+	flags.String("search", "", "that match a `SEARCH`, such as 'queue:mail error:Timeout died:1h invoice'")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
 		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -91,63 +66,71 @@ func (f *filter) search(words []string) { f.words = strings.Join(words, " ") }
 // query is the filter as parameters of the API.
 func (f *filter) query() (url.Values, error) {
 	q := url.Values{}
-	for _, flag := range filterFlags {
-		values, err := f.values(&flag)
+	for i := range service.FilterFields {
+		field := &service.FilterFields[i]
+		values, err := f.values(field)
 		if err != nil {
 			return nil, err
 		}
 		for _, v := range values {
-			q.Add(flag.field, v)
+			q.Add(field.Name, v)
 		}
 	}
-	return q, nil
+	given, err := f.given("search")
+	if text := strings.TrimSpace(strings.Join(append(given, f.words), " ")); text != "" {
+		q.Set(searchField, text)
+	}
+	return q, err
 }
 
-// values returns the values of a flag in the form of the API. A flag with an empty value is an error, as with an unset
-// variable of a shell: without the condition, the command would choose more jobs. Only names may be empty.
-func (f *filter) values(flag *filterFlag) ([]string, error) {
-	given := f.flags.Lookup(flag.name)
-	text := given.Value.String()
-	if list, isList := given.Value.(pflag.SliceValue); isList {
-		values := list.GetSlice()
-		if given.Changed && len(values) == 0 {
-			return nil, UsageError(fmt.Errorf("--%s is empty", flag.name))
-		}
-		return values, nil
-	}
-	if given.Changed && text == "" {
-		return nil, UsageError(fmt.Errorf("--%s is empty", flag.name))
-	}
-	if flag.field == searchField {
-		text = strings.TrimSpace(text + " " + f.words)
-	}
-	if text == "" || flag.kind == yes && text == "false" {
+// given returns the values of a flag. A flag with an empty value is an error, as with an unset variable of a shell:
+// without the condition, the command would choose more jobs. Only names may be empty.
+func (f *filter) given(flag string) ([]string, error) {
+	given := f.flags.Lookup(flag)
+	if !given.Changed {
 		return nil, nil
 	}
-	if flag.kind != past && flag.kind != future {
-		return []string{text}, nil
+	values := []string{given.Value.String()}
+	list, isList := given.Value.(pflag.SliceValue)
+	if isList {
+		values = list.GetSlice()
 	}
-	sign := time.Duration(1)
-	if flag.kind == past {
-		sign = -1
+	if len(values) == 0 || !isList && values[0] == "" {
+		return nil, UsageError(fmt.Errorf("--%s is empty", flag))
 	}
-	at, err := parseTime(text, time.Now(), sign)
+	return values, nil
+}
+
+// values returns the values of a field in the form of the API.
+func (f *filter) values(field *service.FilterField) ([]string, error) {
+	values, err := f.given(filterFlag(field))
+	switch {
+	case err != nil || len(values) == 0 || field.IsFlag() && values[0] == "false":
+		return nil, err
+	case !field.IsTime():
+		return values, nil
+	}
+	sign := time.Duration(-1)
+	if field.Ahead {
+		sign = 1
+	}
+	at, err := parseTime(values[0], time.Now(), sign)
 	return []string{at.UTC().Format(time.RFC3339Nano)}, err
 }
 
 // filterObject is the query as a JSON object. A member that may occur several times is a list.
 func filterObject(query url.Values) map[string]any {
 	object := make(map[string]any, len(query))
-	for _, flag := range filterFlags {
-		values := query[flag.field]
-		switch {
-		case len(values) == 0:
-		case flag.kind == manyTexts || flag.kind == commaTexts:
-			object[flag.field] = values
-		case flag.kind == yes:
-			object[flag.field] = true
+	for name, values := range query {
+		switch field := service.FieldNamed(name); {
+		case field != nil && field.Many():
+			object[name] = values
+		case field != nil && field.IsFlag():
+			object[name] = true
+		case field != nil && field.IsNumber():
+			object[name] = json.Number(values[0])
 		default:
-			object[flag.field] = values[0]
+			object[name] = values[0]
 		}
 	}
 	return object

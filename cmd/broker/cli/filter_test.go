@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -8,26 +9,34 @@ import (
 	"broker/operate/service"
 )
 
-func TestFiltersOfTheCommandLineAreFieldsOfTheAPI(t *testing.T) {
+func TestEveryFieldOfAFilterHasAFlag(t *testing.T) {
 	t.Parallel()
-	for _, f := range filterFlags {
-		if f.field == searchField {
-			continue
+	cmd := &cobra.Command{}
+	addFilter(cmd)
+	for i := range service.FilterFields {
+		field := &service.FilterFields[i]
+		flag := cmd.Flags().Lookup(filterFlag(field))
+		if flag == nil || flag.Usage == "" {
+			t.Errorf("%s has no flag with a help", field.Name)
 		}
-		field := service.FieldNamed(f.field)
-		if field == nil {
-			t.Errorf("--%s: the API has no %s", f.name, f.field)
-			continue
-		}
-		if many := f.kind == manyTexts || f.kind == commaTexts; many && !field.Many() {
-			t.Errorf("--%s takes several values, the API one", f.name)
-		}
-		if isTime := f.kind == past || f.kind == future; isTime != field.IsTime() {
-			t.Errorf("--%s takes a time: %v, the API: %v", f.name, isTime, field.IsTime())
-		}
-		if isFlag := f.kind == yes; isFlag != field.IsFlag() {
-			t.Errorf("--%s takes no value: %v, the API: %v", f.name, isFlag, field.IsFlag())
-		}
+	}
+}
+
+func TestFilterOfAnActionHasTheTypesOfTheAPI(t *testing.T) {
+	t.Parallel()
+	cmd := &cobra.Command{}
+	f := addFilter(cmd)
+	if err := cmd.ParseFlags([]string{"--queue=a", "--to-stop", "--min-priority=-3", "--unique=k"}); err != nil {
+		t.Fatal(err)
+	}
+	q, err := f.query()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(filterObject(q))
+	want := `{"cancel_requested":true,"min_priority":-3,"queue":["a"],"unique_key":"k"}`
+	if err != nil || string(got) != want {
+		t.Errorf("the filter is %s, %v, want %s", got, err, want)
 	}
 }
 
@@ -44,6 +53,7 @@ func TestFilterIsSentAsGiven(t *testing.T) {
 		{"states with commas", []string{"--state", "dead,ready"}, "state=dead&state=ready"},
 		{"to stop", []string{"--to-stop"}, "cancel_requested=true"},
 		{"a moment", []string{"--created-before", "2030-01-31T14:05:00Z"}, "created_to=2030-01-31T14%3A05%3A00Z"},
+		{"a death", []string{"--died-after", "2030-01-31T14:05:00Z"}, "died_from=2030-01-31T14%3A05%3A00Z"},
 		{"a search of both", []string{"--search", "queue:a", "died:1h"}, "q=queue%3Aa+died%3A1h"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
