@@ -613,8 +613,8 @@ func (*HoldQueue) TagOf() uint64 { return 0 }
 // names the queue. Jobs with MaxAttempts or LeaseEndFail and ephemeral jobs stay. The queue need not exist. Reply:
 // Accepted, or Failed with ErrInvalid.
 //
-// It is not a JobPolicy with MoveTo: that one acts when a lease ends, and the job's counts restart at zero. SQS promises
-// the opposite of both: a message leaves when a consumer asks for it once more, and its ReceiveCount goes on.
+// It is not a JobPolicy with MoveTo: that one acts when a lease ends, and the job's counts restart at zero. SQS
+// promises the opposite of both: a message leaves when a consumer asks for it once more, and its ReceiveCount goes on.
 type MoveSpent struct {
 	changing
 	Tag   uint64

@@ -121,30 +121,40 @@ var FilterFields = []FilterField{
 		Name: "min_priority", Label: "priority from", Doc: "of at least this priority",
 		priority: func(f *JobFilter) **int64 { return &f.MinPriority },
 	},
-	{Name: "max_priority", Label: "priority to", Doc: "of at most this priority", priority: func(f *JobFilter) **int64 {
-		return &f.MaxPriority
-	}},
 	{
-		Name: "created_from", Flag: "created-after", Word: "created", Label: "created from", Doc: "created then or later",
+		Name: "max_priority", Label: "priority to",
+		Doc:      "of at most this priority",
+		priority: func(f *JobFilter) **int64 { return &f.MaxPriority },
+	},
+	{
+		Name: "created_from", Flag: "created-after", Word: "created", Label: "created from",
+		Doc:     "created then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.CreatedFrom },
 	},
-	{Name: "created_to", Flag: "created-before", Label: "created to", Doc: "created before", instant: func(f *JobFilter) *time.Time {
-		return &f.CreatedTo
-	}},
 	{
-		Name: "due_from", Flag: "due-after", Ahead: true, Word: "due", Label: "due from", Doc: "scheduled or retrying, due then or later",
+		Name: "created_to", Flag: "created-before", Label: "created to",
+		Doc:     "created before",
+		instant: func(f *JobFilter) *time.Time { return &f.CreatedTo },
+	},
+	{
+		Name: "due_from", Flag: "due-after", Ahead: true, Word: "due", Label: "due from",
+		Doc:     "scheduled or retrying, due then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.DueFrom },
 	},
-	{Name: "due_to", Flag: "due-before", Ahead: true, Label: "due to", Doc: "scheduled or retrying, due before", instant: func(f *JobFilter) *time.Time {
-		return &f.DueTo
-	}},
+	{
+		Name: "due_to", Flag: "due-before", Ahead: true, Label: "due to",
+		Doc:     "scheduled or retrying, due before",
+		instant: func(f *JobFilter) *time.Time { return &f.DueTo },
+	},
 	{
 		Name: "died_from", Flag: "died-after", Word: "died", Label: "died from", Doc: "dead since then or later",
 		instant: func(f *JobFilter) *time.Time { return &f.DiedFrom },
 	},
-	{Name: "died_to", Flag: "died-before", Label: "died to", Doc: "dead since before", instant: func(f *JobFilter) *time.Time {
-		return &f.DiedTo
-	}},
+	{
+		Name: "died_to", Flag: "died-before", Label: "died to",
+		Doc:     "dead since before",
+		instant: func(f *JobFilter) *time.Time { return &f.DiedTo },
+	},
 	{
 		Name: "finished_from", Flag: "finished-after", Word: "finished", Label: "finished from",
 		Doc:     "kept for their outcome, finished then or later",

@@ -14,8 +14,8 @@ import (
 	"broker/operate/service"
 )
 
-// searchField is the search, a parameter of the API beside the fields of its filter. Other words of the command line are
-// added to it.
+// searchField is the search, a parameter of the API beside the fields of its filter. Other words of the command line
+// are added to it.
 const searchField = "q"
 
 // filterFlag returns the name of the flag of a field.

@@ -195,8 +195,8 @@ func (m *Machine) detachConsumer(c *client, place **consumer) {
 	m.settle(k)
 }
 
-// adoptConsumer makes a connection and the worker to which it transfers its leases one worker. What the connection waits
-// for counts for that worker from now on.
+// adoptConsumer makes a connection and the worker to which it transfers its leases one worker. What the connection
+// waits for counts for that worker from now on.
 func (m *Machine) adoptConsumer(c *client, worker string) {
 	if c.own == nil || c.own.name == worker || len(c.held) > 0 {
 		return
