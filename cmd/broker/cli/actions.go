@@ -144,6 +144,9 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 		lines = append(lines, fmt.Sprintf("… and %d more", op.Changed-len(op.Created)))
 	}
 	err = printLine(cmd, "%s", strings.Join(lines, "\n"))
+	if op.UndoUntil != nil {
+		Say(cmd.ErrOrStderr(), "to put them back: broker undo %s\n", op.ID)
+	}
 	if err == nil && op.Skipped > 0 {
 		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"),
 			cmp.Or(op.Error, "the action does not apply in the present state"))}
