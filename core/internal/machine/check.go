@@ -335,17 +335,17 @@ func (c *checker) eachConsumer() {
 			workers[q]++
 			holds += d.holds
 			if d.waits == 0 && d.holds == 0 {
-				if idle++; !d.listed {
+				if idle++; d.place == nil {
 					c.fail("worker %d (%q) does not list its demand for %s", k.number, k.name, q.Name)
 				}
 			}
-			if d.listed {
+			if d.place != nil {
 				listed++
 			}
 		}
-		for d := k.oldest; d != nil; d = d.next {
-			if listed--; d.next != nil && d.askedAt > d.next.askedAt {
-				c.fail("worker %d (%q) lists its demand for %s too early", k.number, k.name, d.queue.Name)
+		for e := k.asked.Front(); e != nil; e = e.Next() {
+			if listed--; e.Next() != nil && demandAt(e).askedAt > demandAt(e.Next()).askedAt {
+				c.fail("worker %d (%q) lists its demand for %s too early", k.number, k.name, demandAt(e).queue.Name)
 			}
 		}
 		c.timer(k.timer != 0)

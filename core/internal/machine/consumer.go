@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"container/list"
 	"slices"
 	"strings"
 	"time"
@@ -41,10 +42,10 @@ type consumer struct {
 	queues  map[*jobQueue]*demand
 	timer   timer.ID // set while a demand may become too old
 
-	oldest, newest *demand // in the order of their last requests; see demand.listed
-	idle           int     // demands without waiting leases and jobs
-	forgetting     bool    // steps are left in which the worker forgets idle demands until forgetUntil
-	forgetUntil    core.Instant
+	asked       list.List // demands in the order of their last requests; see demand.place
+	idle        int       // demands without waiting leases and jobs
+	forgetting  bool      // steps are left in which the worker forgets idle demands until forgetUntil
+	forgetUntil core.Instant
 
 	last      []string // queues of the last request, if all of them existed
 	lastAt    core.Instant
@@ -59,8 +60,7 @@ type demand struct {
 	holds   int          // jobs
 
 	// Each demand that is idle is in the list of its worker. One that is not leaves the list when it is too old.
-	listed     bool
-	prev, next *demand
+	place *list.Element // nil: not in the list
 }
 
 // add counts waiting leases and jobs of a demand.
@@ -80,35 +80,31 @@ func (k *consumer) add(d *demand, waits, holds int) {
 // touch makes a demand the newest of its worker.
 func (k *consumer) touch(d *demand, now core.Instant) {
 	d.askedAt = now
-	if k.newest == d {
-		return
-	}
-	k.unlist(d)
-	d.listed, d.prev = true, k.newest
-	if k.newest != nil {
-		k.newest.next = d
+	if d.place == nil {
+		d.place = k.asked.PushBack(d)
 	} else {
-		k.oldest = d
+		k.asked.MoveToBack(d.place)
 	}
-	k.newest = d
 }
 
 // unlist takes a demand out of the list of its worker.
 func (k *consumer) unlist(d *demand) {
-	if !d.listed {
-		return
+	if d.place != nil {
+		k.asked.Remove(d.place)
+		d.place = nil
 	}
-	if d.prev != nil {
-		d.prev.next = d.next
-	} else {
-		k.oldest = d.next
+}
+
+// oldest is the demand whose last request is the oldest; nil: none is listed.
+func (k *consumer) oldest() *demand {
+	if e := k.asked.Front(); e != nil {
+		return demandAt(e)
 	}
-	if d.next != nil {
-		d.next.prev = d.prev
-	} else {
-		k.newest = d.prev
-	}
-	d.listed, d.prev, d.next = false, nil, nil
+	return nil
+}
+
+func demandAt(e *list.Element) *demand {
+	return e.Value.(*demand)
 }
 
 func newConsumers() consumers {
@@ -217,7 +213,7 @@ func (m *Machine) forgetRequests(k *consumer, until core.Instant) {
 
 // forgetNext does the next part of forgetRequests.
 func (m *Machine) forgetNext(k *consumer) (more bool) {
-	d := k.oldest
+	d := k.oldest()
 	if d == nil || d.askedAt > k.forgetUntil {
 		k.forgetting, k.forgetUntil = false, 0
 		m.settle(k)
@@ -251,7 +247,7 @@ func (m *Machine) settle(k *consumer) {
 		m.table.Timers.Remove(&k.timer)
 		m.consumers.drop(k)
 	case k.idle > 0 && k.timer == 0 && !k.forgetting:
-		k.timer = m.table.Timers.Add(k.oldest.askedAt.Add(seenFor),
+		k.timer = m.table.Timers.Add(k.oldest().askedAt.Add(seenFor),
 			timer.Owner{Kind: table.TimerConsumer, Handle: k.number})
 	}
 }
@@ -364,7 +360,7 @@ func (m *Machine) leaseEnded(k *consumer, q *jobQueue) {
 		return
 	}
 	isClosed := k.conns == 0 && k.name == "" // a connection of its own
-	if d.waits == 0 && (isClosed || !d.listed || d.askedAt.Add(seenFor) <= m.table.Now) {
+	if d.waits == 0 && (isClosed || d.place == nil || d.askedAt.Add(seenFor) <= m.table.Now) {
 		m.forget(k, d)
 	}
 	m.settle(k)

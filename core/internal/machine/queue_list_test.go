@@ -21,7 +21,7 @@ func manyQueues(tb testing.TB, queues int) (*Machine, core.ClientID) {
 	return m, id
 }
 
-func list(m *Machine, id core.ClientID, op core.ListQueues) (names []string) {
+func pageOf(m *Machine, id core.ClientID, op core.ListQueues) (names []string) {
 	m.Apply(1<<50, id, []core.Op{&op})
 	for _, q := range m.Take(id, nil)[0].Queues {
 		names = append(names, q.Name)
@@ -35,7 +35,7 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 	if err := m.Check(); err != nil {
 		t.Fatal(err)
 	}
-	all := list(m, id, core.ListQueues{})
+	all := pageOf(m, id, core.ListQueues{})
 	if len(all) != 1000 {
 		t.Fatalf("%d queues", len(all))
 	}
@@ -48,10 +48,10 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 		}
 		for len(byOffset) < len(want) {
 			byOffset = append(byOffset,
-				list(m, id, core.ListQueues{Prefix: prefix, Offset: len(byOffset), Limit: 7})...)
+				pageOf(m, id, core.ListQueues{Prefix: prefix, Offset: len(byOffset), Limit: 7})...)
 		}
 		for after := ""; ; after = byName[len(byName)-1] {
-			page := list(m, id, core.ListQueues{Prefix: prefix, After: after, Limit: 11})
+			page := pageOf(m, id, core.ListQueues{Prefix: prefix, After: after, Limit: 11})
 			if len(page) == 0 {
 				break
 			}
@@ -62,7 +62,7 @@ func TestPagesOfQueuesFollowEachOther(t *testing.T) {
 				len(want))
 		}
 	}
-	if rest := list(m, id, core.ListQueues{Offset: 1000}); len(rest) != 0 {
+	if rest := pageOf(m, id, core.ListQueues{Offset: 1000}); len(rest) != 0 {
 		t.Errorf("%d queues behind the last", len(rest))
 	}
 }
