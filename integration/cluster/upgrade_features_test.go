@@ -29,7 +29,7 @@ var newFeatures = []feature{
 	},
 	{"limits of several queues", "PUT", "/limits", `{"name":"both","queues":["f","g"],"concurrency":3}`},
 	{"limits and sharing of queues", "PUT", "/limits", `{"queue":"f","concurrency":4}`},
-	{"limits and sharing of queues", "PATCH", "/queues/f", `{"limits and sharing of queues":{"key_tag":"tenant","mode":"fair"}}`},
+	{"limits and sharing of queues", "PATCH", "/queues/f", `{"sharing":{"key_tag":"tenant","mode":"fair"}}`},
 	{"policies", "PATCH", "/queues/f", `{"policy":{"max_fails":3}}`},
 }
 
@@ -110,9 +110,16 @@ func TestNothingIsLostBesideTheOldestProgram(t *testing.T) {
 	if code := terminate(t, c.nodes[2]); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+	count := func() int { return strings.Count(c.nodes[0].Output(), raised) } // its founding was such a time
+	before := count()
 	c.nodes[2].Use(harness.Binary(t))
 	c.restart(2)
-	c.logs(0, raised)
+	harness.Eventually(t, func() string {
+		if count() == before {
+			return "the leader does not raise the format"
+		}
+		return ""
+	})
 	for _, f := range newFeatures {
 		c.do(0, f.method, f.path, f.body, nil)
 	}
