@@ -3,6 +3,7 @@ package hostile
 import (
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -57,18 +58,16 @@ func (d *delivery) forgives() bool {
 	return d.excused || !d.lapsed && d.at <= core.Instant(d.holder.disturbed.Load())
 }
 
-// digest is that of a result, whose parts may come one by one (FNV-1 of 64 bits, started with zero).
+// digest is that of a result, whose parts may come one by one.
 type digest struct {
-	hash uint64
+	sum  uint64
 	size int
 }
 
-func (d digest) add(p []byte) digest {
-	for _, b := range p {
-		d.hash = d.hash*1099511628211 ^ uint64(b)
-	}
-	return digest{d.hash, d.size + len(p)}
-}
+// sums is the polynomial of the sums of digests.
+var sums = crc64.MakeTable(crc64.ECMA)
+
+func (d digest) add(p []byte) digest { return digest{crc64.Update(d.sum, sums, p), d.size + len(p)} }
 
 func newJudge() *judge {
 	return &judge{jobs: make(map[uint64]*history), byID: make(map[string]*history)}
