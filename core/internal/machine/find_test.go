@@ -23,12 +23,21 @@ type library struct {
 	changed map[uint64]bool // since the list was begun
 }
 
+// emptyLibrary is a library without jobs.
+func emptyLibrary(t *testing.T, o Options) *library {
+	t.Helper()
+	l := &library{t: t, now: 1 << 50}
+	o.Persist, o.StartedAt = true, l.now
+	l.m = New(o)
+	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
+	return l
+}
+
 func newLibrary(t *testing.T, seed uint64, e find.Effort) *library {
 	t.Helper()
-	l := &library{t: t, now: 1 << 50, rng: rand.New(rand.NewPCG(seed, 1))}
-	l.m = New(Options{Persist: true, Random: l.rng, StartedAt: l.now, DefaultLease: time.Hour, CacheBytes: 1 << 20})
-	l.m.effort = e
-	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
+	rng := rand.New(rand.NewPCG(seed, 1))
+	l := emptyLibrary(t, Options{Random: rng, DefaultLease: time.Hour, CacheBytes: 1 << 20})
+	l.rng, l.m.effort = rng, e
 	for range 300 {
 		l.submit()
 	}

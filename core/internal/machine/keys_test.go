@@ -10,9 +10,7 @@ import (
 // TestKeysOfAQueueAreCounted compares what ListLimits says about the keys of a queue with the jobs of the test.
 func TestKeysOfAQueueAreCounted(t *testing.T) {
 	t.Parallel()
-	l := &library{t: t, now: 1 << 50}
-	l.m = New(Options{Persist: true, StartedAt: l.now, DefaultLease: time.Hour})
-	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
+	l := emptyLibrary(t, Options{DefaultLease: time.Hour})
 	keys := func() map[string]core.KeyUse {
 		byName := map[string]core.KeyUse{}
 		for _, k := range l.do(&core.ListLimits{Queue: "q", WithKeys: true}).Keys {

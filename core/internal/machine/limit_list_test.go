@@ -12,9 +12,7 @@ import (
 // TestUsesOfALimitAreBounded lists a limit with more keys than a reply holds: it shows the busiest keys.
 func TestUsesOfALimitAreBounded(t *testing.T) {
 	t.Parallel()
-	l := &library{t: t, now: 1 << 50}
-	l.m = New(Options{Persist: true, StartedAt: l.now})
-	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
+	l := emptyLibrary(t, Options{})
 	must := func(op core.Op) core.Reply {
 		t.Helper()
 		r := l.do(op)
