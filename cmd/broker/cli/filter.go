@@ -54,9 +54,8 @@ func addFilter(cmd *cobra.Command) *filter {
 		}
 	}
 	flags.String("search", "", "that match a `SEARCH`, such as 'queue:mail error:Timeout died:1h invoice'")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
-		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"},
-		cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state",
+		cobra.FixedCompletions(service.FieldNamed("state").Choices, cobra.ShellCompDirectiveNoFileComp))
 	return &filter{flags: flags}
 }
 
