@@ -239,7 +239,7 @@ func (r *request) startBulk(action service.Action, selection service.Selection, 
 		return nil, errors.New(op.Error)
 	}
 	if op.UndoUntil != nil {
-		r.caller.Made.IDs = append(r.caller.Made.IDs, op.ID)
+		r.caller.Made.Add(op.ID)
 	}
 	note := plural(op.Changed, "job") + " " + bulkWords[wordOf(action)].done + "."
 	if op.Skipped > 0 {

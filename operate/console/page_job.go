@@ -217,7 +217,7 @@ func (r *request) actOnJob(id string, a service.Action) error {
 		case err != nil:
 			return err
 		case op.UndoUntil != nil:
-			r.caller.Made.IDs = append(r.caller.Made.IDs, op.ID)
+			r.caller.Made.Add(op.ID)
 			return nil
 		case op.Changed > 0:
 			return nil

@@ -17,7 +17,7 @@ func changeUndo(r *request) (*view, error) {
 	}
 	note := "Undone."
 	for _, id := range slices.Backward(ids) {
-		if name, ofLog := strings.CutPrefix(id, "audit-"); ofLog {
+		if name, ofLog := strings.CutPrefix(id, service.AuditPrefix); ofLog {
 			number, err := strconv.ParseUint(name, 10, 64)
 			if err == nil {
 				err = r.service.UndoChange(r.Context(), r.caller, number)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -129,7 +128,7 @@ func (s *Service) note(c *session, e AuditEntry) core.Commit {
 		s.o.Audited(e)
 	}
 	if e.inverse != nil {
-		c.caller.Made.add(auditPrefix + strconv.FormatUint(e.Number, 10))
+		c.caller.Made.Add(auditID(e.Number))
 	}
 	return c.writeMeta(auditName(e.Number), e.stored())
 }

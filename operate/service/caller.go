@@ -25,7 +25,8 @@ type Caller struct {
 // the goroutine of a request.
 type Made struct{ IDs []string }
 
-func (m *Made) add(id string) {
+// Add adds a change.
+func (m *Made) Add(id string) {
 	if m != nil {
 		m.IDs = append(m.IDs, id)
 	}

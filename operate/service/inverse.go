@@ -65,8 +65,14 @@ func (i *inverse) op() (core.Op, error) {
 // presently returns the operation that sets what op would change to what it is now; nil if op changes no setting.
 func presently(c *session, op core.Op) core.Op {
 	switch op := op.(type) {
-	case *core.PauseQueue, *core.SetQueueMax:
-		return presentQueue(c, op)
+	case *core.PauseQueue:
+		if r, err := c.ask(&core.InspectQueue{Queue: op.Queue}); err == nil {
+			return &core.PauseQueue{Queue: op.Queue, Paused: r.Queues[0].Paused}
+		}
+	case *core.SetQueueMax:
+		if r, err := c.ask(&core.InspectQueue{Queue: op.Queue}); err == nil {
+			return &core.SetQueueMax{Queue: op.Queue, Max: r.Queues[0].Max}
+		}
 	case *core.PutLimit:
 		return presentLimit(c, op.Limit.ID())
 	case *core.RemoveLimit:
@@ -99,23 +105,6 @@ func presently(c *session, op core.Op) core.Op {
 		return presentSchedule(c, op.Name, true)
 	}
 	return nil
-}
-
-func presentQueue(c *session, op core.Op) core.Op {
-	pause, isPause := op.(*core.PauseQueue)
-	if isPause {
-		r, err := c.ask(&core.InspectQueue{Queue: pause.Queue})
-		if err != nil {
-			return nil
-		}
-		return &core.PauseQueue{Queue: pause.Queue, Paused: r.Queues[0].Paused}
-	}
-	name := op.(*core.SetQueueMax).Queue
-	r, err := c.ask(&core.InspectQueue{Queue: name})
-	if err != nil {
-		return nil
-	}
-	return &core.SetQueueMax{Queue: name, Max: r.Queues[0].Max}
 }
 
 func presentLimit(c *session, id core.LimitID) core.Op {
@@ -222,9 +211,9 @@ func sharingText(s *core.Sharing) string {
 func settingAction(op core.Op, undone string) string {
 	switch op := op.(type) {
 	case *core.PauseQueue:
-		return map[bool]string{true: "queue.pause", false: "queue.resume"}[op.Paused]
+		return pauseAction("queue", op.Paused)
 	case *core.PauseSchedule:
-		return map[bool]string{true: "schedule.pause", false: "schedule.resume"}[op.Paused]
+		return pauseAction("schedule", op.Paused)
 	case *core.PutLimit:
 		return "limit.set"
 	case *core.RemoveLimit:
@@ -235,6 +224,14 @@ func settingAction(op core.Op, undone string) string {
 		return "schedule.remove"
 	}
 	return undone
+}
+
+// pauseAction is the action in the audit log for a pause of a queue or a schedule, or for its end.
+func pauseAction(kind string, paused bool) string {
+	if paused {
+		return kind + ".pause"
+	}
+	return kind + ".resume"
 }
 
 // maySet checks that the caller may apply an operation of presently.
@@ -275,8 +272,10 @@ func (s *Service) maySet(ctx context.Context, c *session, op core.Op) error {
 	return c.caller.mayAll(access.Operate)
 }
 
-// auditPrefix begins the id of an entry of the audit log, in Made.
-const auditPrefix = "audit-"
+// AuditPrefix begins the id of an entry of the audit log, in Made. Its number follows.
+const AuditPrefix = "audit-"
+
+func auditID(number uint64) string { return AuditPrefix + strconv.FormatUint(number, 10) }
 
 // UndoChange undoes a change of a setting that is in the audit log. It is refused if the setting has changed since, or
 // after UndoFor. The new entry says what it undoes.
@@ -304,8 +303,7 @@ func (s *Service) undoChange(c *session, e *AuditEntry, op core.Op) (core.Commit
 	if text := settingText(now); now == nil || text != e.now {
 		return 0, &Error{Code: CodeNoUndo, Detail: "it has changed since; now it is: " + text}
 	}
-	name := auditPrefix + strconv.FormatUint(e.Number, 10)
-	undo := AuditEntry{Action: settingAction(op, e.Action), Target: e.Target, Detail: "undoes " + name}
+	undo := AuditEntry{Action: settingAction(op, e.Action), Target: e.Target, Detail: "undoes " + auditID(e.Number)}
 	commit, err := s.applied(c, undo, op)
 	if err != nil {
 		return commit, err
@@ -337,7 +335,7 @@ func (l *auditLog) undoable(number uint64, now time.Time) (AuditEntry, core.Op, 
 // find returns the index of the entry with a number.
 func (l *auditLog) find(number uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(l.entries, number, func(e AuditEntry, n uint64) int {
-		return int(min(max(int64(e.Number)-int64(n), -1), 1))
+		return cmp.Compare(e.Number, n)
 	})
 }
 

@@ -54,10 +54,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		}
 	}
 	if change.Paused != nil {
-		action := "queue.resume"
-		if *change.Paused {
-			action = "queue.pause"
-		}
+		action := pauseAction("queue", *change.Paused)
 		op := &core.PauseQueue{Queue: name, Paused: *change.Paused}
 		if err := s.audited(ctx, c, AuditEntry{Action: action, Target: name}, op); err != nil {
 			return Queue{}, err

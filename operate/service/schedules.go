@@ -265,11 +265,8 @@ func (s *Service) mayChangeSchedule(ctx context.Context, c *session, name string
 
 // PauseSchedule pauses or resumes a schedule.
 func (s *Service) PauseSchedule(ctx context.Context, caller Caller, name string, paused bool) error {
-	action := "schedule.resume"
-	if paused {
-		action = "schedule.pause"
-	}
-	_, err := s.changeSchedule(ctx, caller, action, name, &core.PauseSchedule{Name: name, Paused: paused})
+	op := &core.PauseSchedule{Name: name, Paused: paused}
+	_, err := s.changeSchedule(ctx, caller, pauseAction("schedule", paused), name, op)
 	return err
 }
 

@@ -291,7 +291,7 @@ func TestUndoOfASettingIsRefused(t *testing.T) {
 		return lastEntry(t, s).Number
 	}
 	first := pause(true)
-	if want := []string{fmt.Sprint(auditPrefix, first)}; !reflect.DeepEqual(caller.Made.IDs, want) {
+	if want := []string{fmt.Sprint(AuditPrefix, first)}; !reflect.DeepEqual(caller.Made.IDs, want) {
 		t.Errorf("made %v, want %v", caller.Made.IDs, want)
 	}
 	pause(false)
