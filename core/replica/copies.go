@@ -2,13 +2,18 @@ package replica
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
 
 // A copy of the store that is not followed by the log was in vain: the log was cut beyond its index while it was sent
-// and installed, or it did not arrive. The next copy may fare no better, so the leader counts the copies that a
-// member gets until it accepts entries.
+// and installed, or it did not arrive. The next copy may fare no better. A member that accepts entries and soon needs
+// another copy does not keep up either. So the leader counts the copies of a member until it has followed for
+// followsFor without another one.
+
+// followsFor is how long a member accepts entries after a copy before the copy is forgotten.
+const followsFor = time.Hour
 
 // hasRoom returns why a member gets no copy of the store: its disk would be full, or nearly, before the copy has
 // arrived, and the next attempt would fail in the same way. Nothing is known of a member that has not answered yet.
@@ -35,6 +40,7 @@ func (n *Node) copyBegins(id raft.ServerID) {
 	n.mu.Lock()
 	k := n.peerLocked(string(id))
 	k.copies++
+	k.following = 0
 	again := k.copies
 	n.mu.Unlock()
 	n.copies.Add(1)
@@ -42,20 +48,25 @@ func (n *Node) copyBegins(id raft.ServerID) {
 		return
 	}
 	n.repeatedCopies.Add(1)
-	n.log.Warn("a node gets another copy of the store before it has caught up; if that goes on, raise cluster.keep_log",
+	n.log.Warn("a node needs another copy of the store; if that goes on, raise cluster.keep_log or look at its disk",
 		"node", string(id), "copies", again, "keep_log_bytes", n.keepLogBytes(), "log_bytes", n.logs.log.Bytes())
 }
 
-// endCopies ends the count of a member that gets entries of the log.
+// endCopies ends the count of a member that has accepted entries of the log for a while.
 func (n *Node) endCopies(id raft.ServerID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if k := n.peers[string(id)]; k != nil {
+	k, now := n.peers[string(id)], n.lease.now().monotonic
+	switch {
+	case k == nil || k.copies == 0:
+	case k.following == 0:
+		k.following = now
+	case now-k.following >= followsFor:
 		k.copies = 0
 	}
 }
 
-// copiesSent returns the copies for members that have got no entries since.
+// copiesSent returns the copies of each member that are counted.
 func (n *Node) copiesSent() map[string]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -33,6 +33,7 @@ type Status struct {
 
 	// WriteTime is the average time of a write of its log in the last second, with its sync; zero: it wrote nothing.
 	WriteTime time.Duration `json:"write_time,omitempty"`
+	DiskSlow  bool          `json:"disk_slow,omitempty"` // it was slowWrite or more, slowChecks times in a row
 
 	Elections uint64    `json:"elections"` // elections won since its start
 	Members   []Member  `json:"members"`
@@ -44,9 +45,9 @@ type Status struct {
 	IndexLag  uint64    `json:"index_lag"`        // of a follower: entries in its store that its index does not have yet
 	Now       time.Time `json:"now"`              // by its wall clock
 
-	Copies         map[string]int `json:"copies,omitempty"` // of a leader: to members that have not caught up
+	Copies         map[string]int `json:"copies,omitempty"` // of a leader, by member; see followsFor
 	CopiesSent     uint64         `json:"copies_sent"`      // since its start
-	CopiesRepeated uint64         `json:"copies_repeated"`  // of these, to members that had not caught up after one
+	CopiesRepeated uint64         `json:"copies_repeated"`  // of these, the second and later ones in Copies
 
 	Time      core.Instant  `json:"time,omitempty"`       // of the cluster; zero: it does not know it
 	ClockSkew time.Duration `json:"clock_skew,omitempty"` // by how much its wall clock is ahead of Time
@@ -65,7 +66,9 @@ type NodeInfo struct {
 	Warm        bool    `json:"warm"`
 	IndexLag    uint64  `json:"index_lag"`
 	ClockSkew   float64 `json:"clock_skew_s"` // by how much its wall clock is ahead of the cluster's time
-	Copies      int     `json:"copies"`       // of the store that the leader has sent to it since it had last caught up
+	Copies      int     `json:"copies"`       // of the store that the leader has sent to it; see followsFor
+	WriteTime   float64 `json:"write_s"`      // as in Status, in seconds
+	DiskSlow    bool    `json:"disk_slow"`
 }
 
 // Overview is the cluster as a node sees it.
@@ -81,9 +84,12 @@ type peerStatus struct {
 	at     time.Time     // zero: it has never answered
 	warned time.Time     // last warning about its clock
 	skew   time.Duration // by how much its wall clock is ahead of this node's
-	copies int           // sent to it since it had last caught up
+	copies int           // sent to it; see followsFor
 	noRoom bool          // it was reported that it has no room for a copy
-	failed int           // failed calls of watchMembers in a row
+
+	following time.Duration // when it accepted entries after the last copy, by the monotonic clock; zero: not yet
+
+	failed int // failed calls of watchMembers in a row
 }
 
 // silentAfter is how many unanswered calls in a row are reported as a member that does not answer.
@@ -162,8 +168,9 @@ func (n *Node) status() Status {
 		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(),
 		Applied: n.raft.AppliedIndex(),
 		Last:    n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(),
-		DiskLow: n.diskLow.Load(), WriteTime: time.Duration(n.writeTime.Load()), Elections: n.elections.Load(),
-		Members: n.Members(), Version: n.o.Version, Now: n.now(),
+		DiskLow: n.diskLow.Load(), WriteTime: time.Duration(n.writeTime.Load()), DiskSlow: n.diskSlow.Load(),
+		Elections: n.elections.Load(),
+		Members:   n.Members(), Version: n.o.Version, Now: n.now(),
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
 	s.Warm, s.IndexJobs, s.IndexLag = n.warmth()
@@ -306,6 +313,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 			s = n.lastSeen(m.ID, &i)
 		} else {
 			i.Role, i.Warm, i.IndexLag, i.ClockSkew = s.Role, s.Warm, s.IndexLag, s.ClockSkew.Seconds()
+			i.WriteTime, i.DiskSlow = s.WriteTime.Seconds(), s.DiskSlow
 			if s.Role == "leader" && s.Node != o.Leader {
 				i.Role = "follower" // it does not know this yet
 			}

@@ -66,6 +66,8 @@ type Node struct {
 	serving   atomic.Bool  // this node leads, and serves clients
 	diskLow   atomic.Bool  // less than MinFreeDisk is free
 	writeTime atomic.Int64 // see Status, in nanoseconds
+	diskSlow  atomic.Bool  // see Status
+	slowTurn  turn         // of diskSlow
 	slowness  slowness
 	leads     chan *Leadership
 	elections atomic.Uint64

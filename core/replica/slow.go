@@ -76,9 +76,39 @@ func (s *slowness) check(own time.Duration, others map[string]time.Duration) map
 	return better
 }
 
-// checkWrites measures this node's writes once a second.
+// turn counts the checks in a row in which the disk was slow while it counts as fast, or the other way round. It is
+// used by the goroutine of watchMembers.
+type turn int
+
+// check reports whether a disk counts as slow after a check with this average time of a write.
+func (t *turn) check(was bool, own time.Duration) bool {
+	switch {
+	case own <= 0:
+		return was // nothing was written: this says nothing about the disk
+	case own >= slowWrite == was:
+		*t = 0
+		return was
+	}
+	if *t++; *t < slowChecks {
+		return was
+	}
+	*t = 0
+	return !was
+}
+
+// checkWrites measures this node's writes once a second, and logs when its disk becomes slow or fast again.
 func (n *Node) checkWrites() {
-	n.writeTime.Store(int64(max(n.logs.meter.take(), n.logs.writing.took(n.lease.now().monotonic))))
+	own := max(n.logs.meter.take(), n.logs.writing.took(n.lease.now().monotonic))
+	n.writeTime.Store(int64(own))
+	slow := n.slowTurn.check(n.diskSlow.Load(), own)
+	if n.diskSlow.Swap(slow) == slow {
+		return
+	}
+	if slow {
+		n.log.Warn("the disk of this node is slow", "write_ms", own.Milliseconds())
+	} else {
+		n.log.Info("the disk of this node is fast again", "write_ms", own.Milliseconds())
+	}
 }
 
 // transferIfDiskSlow transfers leadership to a member whose disk is much faster.

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 )
@@ -70,6 +72,43 @@ func TestWritesOfTheLogAreMeasured(t *testing.T) {
 	if got := m.take(); got != 0 {
 		t.Errorf("without writes it is %v", got)
 	}
+}
+
+// A node says that its disk is slow, or fast again, after many such checks in a row.
+func TestANodeLogsThatItsDiskIsSlow(t *testing.T) {
+	t.Parallel()
+	var logged []string
+	n := &Node{logs: &logStore{}}
+	n.lease.clock = &handClock{}
+	n.log = newLogger(func(_ slog.Level, text string, _ ...any) { logged = append(logged, text) })
+	checks := func(times int, write time.Duration) {
+		for range times {
+			if write > 0 {
+				n.logs.meter.add(write)
+			}
+			n.checkWrites()
+		}
+	}
+	want := func(slow bool, lines ...string) {
+		t.Helper()
+		if n.diskSlow.Load() != slow || !slices.Equal(logged, lines) {
+			t.Errorf("slow: %v, log %q", n.diskSlow.Load(), logged)
+		}
+	}
+	checks(2*slowChecks, slowWrite-1)
+	checks(slowChecks-1, slowWrite)
+	checks(1, slowWrite-1) // it begins again
+	checks(slowChecks-1, slowWrite)
+	checks(slowChecks, 0)
+	want(false)
+	checks(1, slowWrite)
+	const is, was = "the disk of this node is slow", "the disk of this node is fast again"
+	want(true, is)
+	checks(slowChecks, 0) // nothing is known of its disk
+	checks(slowChecks-1, slowWrite-1)
+	want(true, is)
+	checks(1, slowWrite-1)
+	want(false, is, was)
 }
 
 // A leader whose disk is slow hands over to the member with the faster disk, and clients go on there.

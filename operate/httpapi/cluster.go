@@ -99,7 +99,11 @@ var (
 		"Entries that this node has applied and that are not in its index yet.")
 	clockDesc    = describe("cluster_clock_skew_seconds", "By how many seconds the clock of this node is ahead.")
 	copiesDesc   = describe("cluster_copies_total", "Copies of the store that this node has sent to other nodes.")
-	repeatedDesc = describe("cluster_repeated_copies_total", "Copies for nodes that had not caught up.")
+	repeatedDesc = describe("cluster_repeated_copies_total",
+		"Copies for nodes that had not followed for an hour after the copy before.")
+	writeDesc = describe("cluster_log_write_seconds",
+		"Average time of a write of the log in the last second, with the sync; 0: nothing was written.")
+	diskSlowDesc = describe("cluster_disk_slow", "1 while writes of the log take 50 ms or more.")
 	relayingDesc = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
 	relayedDesc  = describe("cluster_proxied_connections_total",
 		"Connections of clients that were passed on to the leader.")
@@ -126,6 +130,8 @@ func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	s.gauge(clockDesc, c.ClockSkew.Seconds())
 	s.counter(copiesDesc, c.CopiesSent)
 	s.counter(repeatedDesc, c.CopiesRepeated)
+	s.gauge(writeDesc, c.WriteTime.Seconds())
+	s.gauge(diskSlowDesc, truth(c.DiskSlow))
 	s.gauge(relayingDesc, float64(c.Relaying))
 	s.counter(relayedDesc, c.Relayed)
 	s.gauge(linksDesc, float64(c.Links))

@@ -48,6 +48,7 @@ func fakeCluster(changes *[]string, err error) *service.Cluster {
 		Numbers: func() service.ClusterNumbers {
 			return service.ClusterNumbers{
 				Role: "follower", DiskLow: true, Serving: true, Format: 2, Warm: true, IndexJobs: 7, IndexLag: 3,
+				CopiesRepeated: 2, WriteTime: 80 * time.Millisecond, DiskSlow: true,
 			}
 		},
 		Add: func(id, address string) error { return note("add %s %s", id, address) },
@@ -105,6 +106,7 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	for _, line := range []string{
 		"broker_disk_low 1", "broker_ready 1", `broker_cluster_role{role="follower"} 1`, "broker_cluster_format 2",
 		"broker_cluster_index_warm 1", "broker_cluster_index_jobs 7", "broker_cluster_index_lag_entries 3",
+		"broker_cluster_repeated_copies_total 2", "broker_cluster_log_write_seconds 0.08", "broker_cluster_disk_slow 1",
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("a node that does not lead has no metric %s", line)

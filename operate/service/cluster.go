@@ -40,7 +40,9 @@ type ClusterNode struct {
 	Warm        bool    `json:"warm" doc:"the index of all jobs is in memory, so the node can serve as a leader at once"`
 	IndexLag    uint64  `json:"index_lag" doc:"applied entries that are not in its index yet"`
 	ClockSkew   float64 `json:"clock_skew_s" doc:"seconds by which its clock is ahead of the cluster's time"`
-	Copies      int     `json:"copies" doc:"copies of the store sent to it since it had last caught up"`
+	Copies      int     `json:"copies" doc:"copies of the store sent to it, until it has followed for an hour without another one"`
+	WriteTime   float64 `json:"write_s" doc:"average time of a write of its log in the last second, with the sync; 0: it wrote nothing"`
+	DiskSlow    bool    `json:"disk_slow" doc:"such writes took 50 ms or more for 30 seconds in a row, and have not been faster for as long"`
 }
 
 // ClusterNumbers are the numbers of the node for metrics.
@@ -57,7 +59,9 @@ type ClusterNumbers struct {
 	IndexLag           uint64        // as in ClusterNode
 	ClockSkew          time.Duration // as in ClusterNode
 	CopiesSent         uint64        // copies of the store that this node has sent
-	CopiesRepeated     uint64        // of these, to nodes that had not caught up after the one before
+	CopiesRepeated     uint64        // of these, for nodes that had not followed for an hour after the one before
+	WriteTime          time.Duration // as in ClusterNode
+	DiskSlow           bool          // as in ClusterNode
 	DiskLow            bool
 	Elections          uint64 // won
 	Relayed            uint64 // connections passed on to the leader

@@ -29,11 +29,10 @@ func clusterCommand() *cobra.Command {
 		listCommand(&cobra.Command{
 			Use: "status", Short: "list the nodes",
 			Long: "List the nodes of a cluster: their roles, their position in the log, whether they have the index of all jobs in memory and serve\n" +
-				"at once as a leader, by how much their clocks differ from the cluster's time, how many copies of\n" +
-				"the store they got since they had last caught up, and when they last\n" +
-				"answered the asked node.",
+				"at once as a leader, by how much their clocks differ from the cluster's time, how many copies of the store they got until they had\n" +
+				"followed for an hour, how long a write of the log took in the last second, and when they last answered the asked node.",
 		}, "cluster", "nodes", []string{
-			"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "CLOCK", "COPIES", "LAST CONTACT", "VERSION",
+			"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "CLOCK", "COPIES", "DISK", "LAST CONTACT", "VERSION",
 		}, clusterRow),
 		clusterChange("add ID=HOST:PORT", "let a node join",
 			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+
@@ -93,9 +92,20 @@ func clusterRow(n *service.ClusterNode) []string {
 	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
 	return []string{
 		n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, clockText(n.ClockSkew),
-		fmt.Sprint(n.Copies), contact,
-		n.Version,
+		fmt.Sprint(n.Copies), diskText(n), contact, n.Version,
 	}
+}
+
+// diskText shows how long a write of the log takes.
+func diskText(n *service.ClusterNode) string {
+	took := "-"
+	if n.WriteTime > 0 {
+		took = strconv.FormatFloat(n.WriteTime*1000, 'f', 1, 64) + "ms"
+	}
+	if n.DiskSlow {
+		return "slow, " + took
+	}
+	return took
 }
 
 // clockText shows by how many seconds a clock differs.

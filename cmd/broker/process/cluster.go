@@ -453,6 +453,7 @@ func (k *clusterNode) numbers() service.ClusterNumbers {
 		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Reachable
 		c.DiskLow, c.Format = s.DiskLow, s.Format
 		c.CopiesSent, c.CopiesRepeated = s.CopiesSent, s.CopiesRepeated
+		c.WriteTime, c.DiskSlow = s.WriteTime, s.DiskSlow
 		c.Warm, c.IndexJobs, c.IndexLag, c.ClockSkew = s.Warm, s.IndexJobs, s.IndexLag, s.ClockSkew
 	}
 	return c
