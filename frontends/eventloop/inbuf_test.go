@@ -14,7 +14,7 @@ func TestInputBufferKeepsBytes(t *testing.T) {
 	var in [2]inbuf
 	var want [2][]byte
 	var peak [2]int // bytes held since the buffer was last empty
-	for step := range 20_000 {
+	for step := range 5000 {
 		at := r.IntN(2)
 		if i, w := &in[at], &want[at]; r.IntN(3) > 0 {
 			p := make([]byte, r.IntN(1<<r.IntN(18)))

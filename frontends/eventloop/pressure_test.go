@@ -16,9 +16,9 @@ func TestUnreadOutputThrottlesRequestsOfOneRead(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // requests 50 MB with one packet
+		c.send(strings.Repeat("big 500000\n", 16) + "echo end\n") // requests 8 MB with one packet
 		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
-		for range 100 {
+		for range 16 {
 			c.want(strings.Repeat("x", 500000))
 		}
 		c.want("end")
@@ -30,7 +30,7 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		const lines = 15_000
+		const lines = 4000
 		line := func(i int) string { return fmt.Sprintf("%08d", i) + strings.Repeat("z", 1000) }
 		for round := range 2 { // a socket can be paused again after it was resumed
 			written := make(chan error, 1)
@@ -63,13 +63,13 @@ func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send(strings.Repeat("big 500000\n", 60) + "list 300\necho end\nunfi")
+		c.send(strings.Repeat("big 500000\n", 16) + "list 80\necho end\nunfi")
 		c.closeWrite()
 		eventually(t, "end seen", func() bool { return f.count(func(c *conn) bool { return c.eof }) == 1 })
-		for range 60 {
+		for range 16 {
 			c.want(strings.Repeat("x", 500000))
 		}
-		for range 300 {
+		for range 80 {
 			c.want(strings.Repeat("x", pageBytes))
 		}
 		c.want("end")
@@ -84,9 +84,9 @@ func TestListingPausesForASlowReader(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send("list 500\necho after\n")
+		c.send("list 80\necho after\n")
 		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
-		for range 500 {
+		for range 80 {
 			c.want(strings.Repeat("x", pageBytes))
 		}
 		c.want("after")
@@ -114,7 +114,7 @@ func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
 // Bytes that were buffered but not sent are lost with the connection, and the session is told how many.
 func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 	t.Parallel()
-	const size = 15_000_000
+	const size = 4_000_000
 	for name, leave := range map[string]func(*client){
 		"close":      func(c *client) { _ = c.Close() },
 		"half-close": func(c *client) { c.closeWrite(); _ = c.Close() },
@@ -140,7 +140,7 @@ func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 				if n := f.toy.closed.Load(); n != 2 || f.toy.lost.Load() >= size {
 					t.Errorf("%d sessions closed, %d bytes reported as unsent", n, f.toy.lost.Load())
 				}
-			}, bounds(1<<20, 64<<20))
+			}, bounds(1<<20, 16<<20))
 		})
 	}
 }
@@ -167,8 +167,8 @@ func TestOneReplyLargerThanTheLimitIsSent(t *testing.T) {
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		for range 3 {
-			c.send("big 15000000\n")
-			c.want(strings.Repeat("x", 15000000))
+			c.send("big 4000000\n")
+			c.want(strings.Repeat("x", 4000000))
 		}
 		c.send("later a\necho b\n")
 		c.want("a", "b")
@@ -196,7 +196,7 @@ func TestInputLimitEndsTheConnection(t *testing.T) {
 // A resumed socket still detects a peer that vanishes.
 func TestKeepaliveIsSetAfterAPause(t *testing.T) {
 	t.Parallel()
-	f := setup(t, bounds(1<<20, roomyLimit), onGnet)
+	f := setup(t, bounds(1<<20, roomyLimit))
 	c := f.dial(t)
 	c.send("echo hello\n")
 	c.want("hello")
@@ -204,12 +204,12 @@ func TestKeepaliveIsSetAfterAPause(t *testing.T) {
 	asked := make(chan struct{})
 	go func() { // ends when everything is written: the reader below takes it
 		defer close(asked)
-		for range 20_000 {
+		for range 4000 {
 			_, _ = io.WriteString(c, "echo "+strings.Repeat("z", 1000)+"\n") // a failure shows in the reads
 		}
 	}()
 	eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
-	for range 20_000 {
+	for range 4000 {
 		c.want(strings.Repeat("z", 1000))
 	}
 	<-asked

@@ -13,11 +13,15 @@ func TestRecordsWithoutOutputCountAsPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = ln.Close() }() // the test is over
+	boundBuffers(t, ln)
 	peer, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = peer.Close() }() // likewise
+	if err := peer.(*net.TCPConn).SetReadBuffer(kernelBuffer); err != nil {
+		t.Fatal(err)
+	}
 	nc, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +29,7 @@ func TestRecordsWithoutOutputCountAsPending(t *testing.T) {
 	defer func() { _ = nc.Close() }() // likewise
 	r := newRecordConn(nc, &backlog{}, func() {})
 	r.connect()
-	const size = 64 << 20 // more than the sockets take
+	const size = 4 << 20 // several times what the sockets take
 	for range size >> 16 {
 		if _, err := r.Write(make([]byte, 1<<16)); err != nil {
 			t.Fatal(err)

@@ -40,54 +40,56 @@ func conns(n int) setting {
 
 func TestClientsWithoutRightsMakeRoomForNewcomers(t *testing.T) {
 	t.Parallel()
-	f := setup(t, guests(patience), conns(4))
-	member := f.dialFrom(t, "127.0.0.1")
-	member.enter("login tenant\n")
-	var slow []*client
-	for range 3 {
-		c := f.dialFrom(t, "127.0.0.66")
-		c.enter("")
-		slow = append(slow, c)
-	}
-	f.dialFrom(t, "127.0.0.66").want("full")
-	newcomer := f.dialFrom(t, "127.0.0.2")
-	newcomer.enter("login other\n")
-	if rest := slow[0].wantEnd(); rest != "" {
-		t.Errorf("the displaced connection receives %q", rest)
-	}
-	for _, c := range []*client{member, slow[1], slow[2], newcomer} {
-		c.enter("")
-	}
-	if n := f.Counts()["toy"].Dismissed; n != 1 {
-		t.Errorf("%d connections are counted as dismissed", n)
-	}
+	eachMode(t, func(t *testing.T, f *fixture) {
+		member := f.dialFrom(t, "127.0.0.1")
+		member.enter("login tenant\n")
+		var slow []*client
+		for range 3 {
+			c := f.dialFrom(t, "127.0.0.66")
+			c.enter("")
+			slow = append(slow, c)
+		}
+		f.dialFrom(t, "127.0.0.66").want("full")
+		newcomer := f.dialFrom(t, "127.0.0.2")
+		newcomer.enter("login other\n")
+		if rest := slow[0].wantEnd(); rest != "" {
+			t.Errorf("the displaced connection receives %q", rest)
+		}
+		for _, c := range []*client{member, slow[1], slow[2], newcomer} {
+			c.enter("")
+		}
+		if n := f.Counts()["toy"].Dismissed; n != 1 {
+			t.Errorf("%d connections are counted as dismissed", n)
+		}
+	}, guests(patience), conns(4))
 }
 
 func TestOnePrincipalLeavesConnectionsToOthers(t *testing.T) {
 	t.Parallel()
-	f := setup(t, guests(patience), conns(4))
-	open := 0
-	for _, share := range []struct {
-		name  string
-		conns int
-	}{{"tenant", 2}, {"other", 1}} {
-		for range share.conns {
-			f.dial(t).enter("login " + share.name + "\n")
+	eachMode(t, func(t *testing.T, f *fixture) {
+		open := 0
+		for _, share := range []struct {
+			name  string
+			conns int
+		}{{"tenant", 2}, {"other", 1}} {
+			for range share.conns {
+				f.dial(t).enter("login " + share.name + "\n")
+			}
+			above := f.dial(t)
+			above.send("login " + share.name + "\n")
+			if got := above.wantEnd(); got != frontends.DismissConns+"\n" {
+				t.Errorf("one more connection of %s receives %q", share.name, got)
+			}
+			_ = above.Close()
+			open += share.conns
+			eventually(t, "its place is free", func() bool { return f.pools.sockets.Open() == open })
 		}
-		above := f.dial(t)
-		above.send("login " + share.name + "\n")
-		if got := above.wantEnd(); got != frontends.DismissConns+"\n" {
-			t.Errorf("one more connection of %s receives %q", share.name, got)
+		last := f.dial(t)
+		last.enter("")
+		if !strings.Contains(f.log.String(), `"limit":"connections"`) {
+			t.Errorf("the log has no line about it: %s", f.log)
 		}
-		_ = above.Close()
-		open += share.conns
-		eventually(t, "its place is free", func() bool { return f.pools.sockets.Open() == open })
-	}
-	last := f.dial(t)
-	last.enter("")
-	if !strings.Contains(f.log.String(), `"limit":"connections"`) {
-		t.Errorf("the log has no line about it: %s", f.log)
-	}
+	}, guests(patience), conns(4))
 }
 
 func TestAnAddressWithoutPrincipalsLeavesDescriptorsToOthers(t *testing.T) {
@@ -135,7 +137,7 @@ func TestOnePrincipalLeavesRoomForTheInputOfOthers(t *testing.T) {
 func TestOnePrincipalLeavesRoomForTheOutputOfOthers(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
-		const much = 20_000_000 // of which the kernel buffers a part
+		const much = 4_000_000 // of which the kernel buffers a part
 		slow := dial(t)
 		slow.enter("login tenant\n")
 		slow.send(fmt.Sprintf("big %d\n", much))
@@ -148,11 +150,11 @@ func TestOnePrincipalLeavesRoomForTheOutputOfOthers(t *testing.T) {
 		eventually(t, "cut off", func() bool { return strings.Contains(f.log.String(), `"limit":"shared_bytes"`) })
 		other := dial(t)
 		other.enter("login other\n")
-		other.send("big 1000000\n")
-		other.want(strings.Repeat("x", 1000000))
+		other.send("big 200000\n")
+		other.want(strings.Repeat("x", 200000))
 		slow.want(strings.Repeat("x", much))
 		eventually(t, "everything is given back", func() bool {
 			return f.count(func(c *conn) bool { return c.charged > 0 }) == 0
 		})
-	}, bounds(1<<20, 64<<20), func(f *fixture, o *Options, _ *Listener) { f.toy.guests, o.Buffers = true, 50_000_000 })
+	}, bounds(1<<20, 16<<20), func(f *fixture, o *Options, _ *Listener) { f.toy.guests, o.Buffers = true, 10_000_000 })
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -295,22 +296,33 @@ func bounds(in, out int) setting {
 	}
 }
 
-// onGnet is for what only gnet's connections do: they change their descriptor.
-func onGnet(_ *fixture, o *Options, _ *Listener) { o.Blocking = false }
+// ownLoops gives each connection a loop of its own, as in a broker that blocks.
+func ownLoops(_ *fixture, o *Options, _ *Listener) { o.Blocking = true }
 
 func overUnix(t *testing.T) setting {
 	path := filepath.Join(t.TempDir(), "toy.sock")
 	return func(_ *fixture, _ *Options, l *Listener) { l.Network, l.Address = "unix", path }
 }
 
-// blocking is the mode of all servers in a run of the tests.
-var blocking bool
+// kernelBuffer is the size in bytes of the buffer of each socket. With it a slow reader holds back output of a few
+// hundred kilobytes.
+const kernelBuffer = 64 << 10
 
-// TestMain runs all tests with gnet's loops, then with a loop for each connection.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	blocking = true
-	os.Exit(max(code, m.Run()))
+// boundBuffers limits what the kernel takes of the output of each connection that the listener accepts.
+func boundBuffers(t *testing.T, ln net.Listener) {
+	t.Helper()
+	if l, ok := ln.(*allowListener); ok {
+		ln = l.Listener
+	}
+	raw, err := ln.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := raw.Control(func(fd uintptr) { // accepted sockets inherit this
+		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, kernelBuffer)
+	}); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
 }
 
 func setup(t *testing.T, settings ...setting) *fixture {
@@ -325,7 +337,7 @@ func setup(t *testing.T, settings ...setting) *fixture {
 	l := Listener{Name: "toy", Network: "tcp", Address: "127.0.0.1:0"}
 	o := Options{
 		Broker: f.broker, Frontends: map[string]frontends.Frontend{"toy": f.toy}, Loops: 2,
-		Log: zerolog.New(f.log), Blocking: blocking,
+		Log: zerolog.New(f.log),
 	}
 	for _, set := range settings {
 		set(f, &o, &l)
@@ -333,6 +345,9 @@ func setup(t *testing.T, settings ...setting) *fixture {
 	var err error
 	if f.Server, err = Bind([]Listener{l}); err != nil {
 		t.Fatal(err)
+	}
+	for _, b := range f.bound {
+		boundBuffers(t, b.ln)
 	}
 	if err := f.Serve(o); err != nil {
 		t.Fatal(err)
@@ -367,7 +382,11 @@ func (f *fixture) dial(t *testing.T) *client {
 func newClient(t *testing.T, nc net.Conn) *client {
 	t.Cleanup(func() { _ = nc.Close() })
 	_ = nc.SetDeadline(time.Now().Add(patience))
-	return &client{t: t, Conn: nc, r: bufio.NewReader(nc)}
+	c := &client{t: t, Conn: nc, r: bufio.NewReaderSize(nc, kernelBuffer)}
+	if err := c.socket().(interface{ SetReadBuffer(bytes int) error }).SetReadBuffer(kernelBuffer); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (c *client) send(text string) {
@@ -406,14 +425,19 @@ func (c *client) closeWrite() {
 
 // reset breaks the connection, so that bytes in flight are lost. Unix sockets have no reset.
 func (c *client) reset() {
-	nc := c.Conn
-	if over, ok := nc.(*tls.Conn); ok {
-		nc = over.NetConn()
-	}
+	nc := c.socket()
 	if tc, ok := nc.(*net.TCPConn); ok {
 		_ = tc.SetLinger(0)
 	}
 	_ = nc.Close()
+}
+
+// socket returns the connection below TLS.
+func (c *client) socket() net.Conn {
+	if over, ok := c.Conn.(*tls.Conn); ok {
+		return over.NetConn()
+	}
+	return c.Conn
 }
 
 // eventually waits until ok reports true.
