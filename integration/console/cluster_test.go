@@ -147,7 +147,7 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 }
 
 // TestClusterThatLacksNodesSaysSo kills one node after the other: the overview counts them, and without a majority an
-// open page turns red, and the node that is left shows the cluster.
+// open page turns red, and the node that is left shows the cluster. Once the others are back, the overview says so.
 func TestClusterThatLacksNodesSaysSo(t *testing.T) {
 	t.Parallel()
 	nodes := startCluster(t)
@@ -170,4 +170,10 @@ func TestClusterThatLacksNodesSaysSo(t *testing.T) {
 		return b.lacks("No node serves clients now.")
 	})
 	b.wants("Too few nodes are reachable")
+	for _, n := range nodes[1:] {
+		if err := n.Spawn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overviewHas("3 of 3 nodes")
 }

@@ -20,6 +20,20 @@ func (f *fixture) errorRow(page, class string) string {
 	return row
 }
 
+// TestErrorsOfOneHourAreSortedByTheirFirstDeath has a small error that began minutes after a large one.
+func TestErrorsOfOneHourAreSortedByTheirFirstDeath(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for range 9 {
+		f.dies("Large", "m")
+	}
+	f.advance(time.Minute)
+	f.dies("Late", "m")
+	if page := f.get("/dead"); strings.Index(page, ">Late</a>") > strings.Index(page, ">Large</a>") {
+		t.Error("the error that began last is not the first")
+	}
+}
+
 func TestErrorsAfterADeployAreFirstAndNew(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

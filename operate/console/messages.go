@@ -123,7 +123,20 @@ func (r *request) setDied(d *jobsData, filter service.JobFilter) error {
 			g.New = g.First != nil && !g.First.Before(d.since)
 		}
 	}
+	if d.Newest { // errors of one hour are in the order of their groups so far
+		slices.SortStableFunc(d.Groups, func(a, b jobGroup) int {
+			return b.firstDeath().Compare(a.firstDeath())
+		})
+	}
 	return nil
+}
+
+// firstDeath is when the first job of a group died, or the hour of it.
+func (g *jobGroup) firstDeath() time.Time {
+	if g.First != nil {
+		return *g.First
+	}
+	return g.firstHour
 }
 
 // deathLine draws the deaths of each hour.
