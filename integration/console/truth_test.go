@@ -28,8 +28,8 @@ var states = []string{"ready", "leased", "scheduled", "blocked", "retrying", "de
 type figures map[string]int
 
 // TestEveryFigureIsTheSameEverywhere fills a broker with jobs in each state, workers of each protocol, keys, errors and
-// limits whose numbers it knows, and reads them from the list of queues, the page of each, the overview, /dead, /limits,
-// the API and the metrics.
+// limits whose numbers it knows, and reads them from the list of queues, the page of each, the overview, /dead,
+// /limits, the API and the metrics.
 func TestEveryFigureIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	addresses, args := map[string]string{}, []string{}
@@ -89,8 +89,8 @@ func same(t *testing.T, source string, got, want figures) {
 	}
 }
 
-// takeWithEveryProtocol leaves two ready jobs in the queue work, and eight that run: one with a worker of each protocol.
-// A ninth worker waits.
+// takeWithEveryProtocol leaves two ready jobs in the queue work, and eight that run: one with a worker of each
+// protocol. A ninth worker waits.
 func takeWithEveryProtocol(t *testing.T, broker *harness.Broker, addresses map[string]string) {
 	t.Helper()
 	must := func(err error) {
@@ -151,7 +151,9 @@ func takeWithEveryProtocol(t *testing.T, broker *harness.Broker, addresses map[s
 // fillWithTruth makes jobs in each state in the queue bill: of two keys, with a limit, and dead with two errors.
 func fillWithTruth(t *testing.T, broker *harness.Broker) {
 	t.Helper()
-	lease := func() string { return fmt.Sprint(api(t, broker, "POST", "/queues/bill/lease", `{"worker":"w"}`)["lease"]) }
+	lease := func() string {
+		return fmt.Sprint(api(t, broker, "POST", "/queues/bill/lease", `{"worker":"w"}`)["lease"])
+	}
 	for class, n := range map[string]int{"Timeout": 3, "NoFunds": 2} {
 		for range n {
 			pushJob(t, broker, `{"queue":"bill","type":"Charge","max_fails":1}`)
