@@ -22,32 +22,44 @@ const (
 	SQS
 )
 
-// Protocols lists all protocols, for tables and metrics.
-var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless, Conveyor, Beanstalk, SQS}
-
-func (p Protocol) String() string {
-	switch p {
-	case Internal:
-		return "internal"
-	case Workq:
-		return "workq"
-	case Gearman:
-		return "gearman"
-	case Faktory:
-		return "faktory"
-	case HTTP:
-		return "http"
-	case Qless:
-		return "qless"
-	case Conveyor:
-		return "conveyor"
-	case Beanstalk:
-		return "beanstalk"
-	case SQS:
-		return "sqs"
-	}
-	return "unknown"
+// protocolRow is the name of a protocol, and what its clients expect of queues and jobs.
+type protocolRow struct {
+	name          string
+	queueLifetime QueueLifetime
+	reusesIDs     bool
+	returnsBehind bool
 }
+
+// protocolTable has a row for each protocol.
+var protocolTable = [...]protocolRow{
+	Internal:  {name: "internal", queueLifetime: QueueUntilRestart},
+	Workq:     {name: "workq", queueLifetime: QueueWhileUsed},
+	Gearman:   {name: "gearman", queueLifetime: QueueUntilRestart},
+	Faktory:   {name: "faktory", queueLifetime: QueueForGood, reusesIDs: true},
+	HTTP:      {name: "http", queueLifetime: QueueUntilRestart},
+	Qless:     {name: "qless", queueLifetime: QueueUntilRestart},
+	Conveyor:  {name: "conveyor", queueLifetime: QueueUntilRestart},
+	Beanstalk: {name: "beanstalk", queueLifetime: QueueWhileHeld},
+	SQS:       {name: "sqs", queueLifetime: QueueUntilRestart, returnsBehind: true},
+}
+
+// Protocols lists all protocols, for tables and metrics.
+var Protocols = func() (all [len(protocolTable)]Protocol) {
+	for i := range all {
+		all[i] = Protocol(i)
+	}
+	return all
+}()
+
+// row is the row of the protocol. Stores and nodes of other versions may name one that this version does not know.
+func (p Protocol) row() protocolRow {
+	if int(p) >= len(protocolTable) {
+		return protocolRow{name: "unknown", queueLifetime: QueueUntilRestart}
+	}
+	return protocolTable[p]
+}
+
+func (p Protocol) String() string { return p.row().name }
 
 // ProtocolNames are the names of the protocols that clients speak.
 func ProtocolNames() []string {
@@ -83,26 +95,15 @@ const (
 )
 
 // QueueLifetime is how long clients of the protocol expect the queues of their jobs to be listed.
-func (p Protocol) QueueLifetime() QueueLifetime {
-	switch p {
-	case Workq:
-		return QueueWhileUsed
-	case Faktory:
-		return QueueForGood
-	case Beanstalk:
-		return QueueWhileHeld
-	case Internal, Gearman, HTTP, Qless, Conveyor, SQS:
-	}
-	return QueueUntilRestart
-}
+func (p Protocol) QueueLifetime() QueueLifetime { return p.row().queueLifetime }
 
 // ReusesIDs reports whether clients of the protocol may reuse the ID of one of their finished jobs that is kept only
 // for its outcome. The new job replaces the finished one.
-func (p Protocol) ReusesIDs() bool { return p == Faktory }
+func (p Protocol) ReusesIDs() bool { return p.row().reusesIDs }
 
 // ReturnsBehind reports whether a job of a client of the protocol that becomes ready again after a lease without an
 // outcome, or after a failure, is behind the jobs that wait. Other jobs return to their position.
-func (p Protocol) ReturnsBehind() bool { return p == SQS }
+func (p Protocol) ReturnsBehind() bool { return p.row().returnsBehind }
 
 // Format says what a body contains. Stored; never renumbered.
 type Format uint8

@@ -25,7 +25,7 @@ func (w *world) appendLog() error {
 	for i := range lines {
 		lines[i] = fmt.Sprint("line ", len(p.log)+i+1, " ", strings.Repeat("-", w.rng.IntN(100)))
 	}
-	op := &core.AppendLog{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Lines: lines}
+	op := &core.AppendLog{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Authority: styles[c.kind].authority, Lines: lines}
 	before := w.look(p.seq)
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {

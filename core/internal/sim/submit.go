@@ -8,6 +8,20 @@ import (
 	"broker/core"
 )
 
+// style is how the clients of a protocol use the core.
+type style struct {
+	job       func(*world, *core.Submit)
+	holder    core.Holder
+	authority core.FinishAuthority
+}
+
+// styles are the styles of the simulated clients. Clients of the other protocols use one of them.
+var styles = map[core.Protocol]style{
+	core.Workq:   {job: (*world).workqJob, holder: core.HeldByNobody, authority: core.ByAnyone},
+	core.Gearman: {job: (*world).gearmanJob, holder: core.HeldByConn, authority: core.ByHolder},
+	core.Faktory: {job: (*world).faktoryJob, holder: core.HeldByWorker, authority: core.ByLeased},
+}
+
 // submit submits a job in the style of one of the protocols.
 func (w *world) submit() error { return w.submitTo(queueName(w.rng.IntN(4))) }
 
@@ -23,17 +37,7 @@ func (w *world) submitTo(queue string) error {
 		j.Timeline = uint16(w.rng.IntN(8))
 	}
 	op := &core.Submit{Job: j, Tag: w.newTag()}
-	switch c.kind {
-	case core.Workq:
-		w.workqJob(op)
-	case core.Gearman:
-		if w.rng.IntN(2) == 0 {
-			j.SeqOrder, j.Tallies = true, core.TallyMoves
-		}
-		w.gearmanJob(op)
-	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
-		w.faktoryJob(j)
-	}
+	styles[c.kind].job(w, op)
 	if w.rng.IntN(4) == 0 {
 		j.Own = core.PolicyFields(w.rng.IntN(int(core.JobFields) + 1))
 	}
@@ -115,6 +119,9 @@ func (w *world) workqJob(op *core.Submit) {
 
 func (w *world) gearmanJob(op *core.Submit) {
 	j := op.Job
+	if w.rng.IntN(2) == 0 {
+		j.SeqOrder, j.Tallies = true, core.TallyMoves
+	}
 	if w.rng.IntN(3) == 0 {
 		j.Unique, j.UniqueKey = core.UniqueCoalesce, fmt.Sprint("key ", w.rng.IntN(5))
 	}
@@ -124,7 +131,8 @@ func (w *world) gearmanJob(op *core.Submit) {
 	j.MaxAttempts = uint32(w.rng.IntN(3))
 }
 
-func (w *world) faktoryJob(j *core.Job) {
+func (w *world) faktoryJob(op *core.Submit) {
+	j := op.Job
 	j.ID = fmt.Sprint("faktory-", w.number)
 	j.Format = core.Args
 	j.LeaseFor = time.Duration(1+w.rng.IntN(20)) * time.Second

@@ -19,11 +19,10 @@ func (w *world) lease() error {
 	if w.rng.IntN(5) == 0 {
 		op.Queues = []string{completeQueue, successQueue}
 	}
-	switch c.kind {
-	case core.Workq:
-		op.Holder = core.HeldByNobody
-	case core.Gearman:
-		op.Holder = core.HeldByConn
+	op.Holder = styles[c.kind].holder
+	switch op.Holder {
+	case core.HeldByNobody:
+	case core.HeldByConn:
 		if w.rng.IntN(2) == 0 {
 			op.Queues, op.Pick = nil, core.PickByPriority
 		}
@@ -32,8 +31,8 @@ func (w *world) lease() error {
 			c.tag = op.Tag
 			return w.do(c, &core.Sleep{Tag: op.Tag}, 0, nil)
 		}
-	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
-		op.Holder, op.Worker = core.HeldByWorker, fmt.Sprint("worker ", w.rng.IntN(3))
+	case core.HeldByWorker:
+		op.Worker = fmt.Sprint("worker ", w.rng.IntN(3))
 	}
 	if w.rng.IntN(2) == 0 {
 		op.Deadline = w.clk.Now().Add(2 * time.Second)
@@ -74,10 +73,6 @@ func (w *world) abilities() error {
 	return w.do(c, &core.Unregister{Queue: q, All: all}, 0, nil)
 }
 
-var authorities = map[core.Protocol]core.FinishAuthority{
-	core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased,
-}
-
 // finish completes or fails a job, by the right or the wrong client.
 func (w *world) finish() error {
 	p := w.anyJob()
@@ -92,11 +87,11 @@ func (w *world) finish() error {
 		again = before.Rerun
 	}
 	var op core.Op = &core.Complete{
-		Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind], Result: []byte("done"),
+		Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: styles[c.kind].authority, Result: []byte("done"),
 	}
 	if failed {
 		op = &core.Fail{
-			Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: authorities[c.kind],
+			Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: styles[c.kind].authority,
 			Failure: &core.Failure{Type: "Oops", Message: "no"},
 		}
 	}
@@ -144,11 +139,12 @@ func (w *world) report() error {
 	c, tag, ref := w.workerOf(p), w.newTag(), core.Ref{Seq: p.seq}
 	if w.rng.IntN(2) == 0 {
 		return w.do(c, &core.SendData{
-			Tag: tag, Ref: ref, Authority: authorities[c.kind], Data: []byte("chunk"),
+			Tag: tag, Ref: ref, Authority: styles[c.kind].authority, Data: []byte("chunk"),
 		}, tag, nil)
 	}
 	op := &core.Report{
-		Tag: tag, Ref: ref, Authority: authorities[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps},
+		Tag: tag, Ref: ref, Authority: styles[c.kind].authority,
+		Progress: core.Progress{Num: uint32(w.number), Den: steps},
 	}
 	by := time.Duration(w.rng.IntN(30)) * time.Second
 	shorter := w.rng.IntN(3) == 0
@@ -254,13 +250,9 @@ func (w *world) disconnectUnread() error {
 	c, op := w.anyClient(), &core.Lease{
 		Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour),
 	}
-	switch c.kind { // like its earlier leases, which it may not know of either
-	case core.Gearman:
-		op.Holder = core.HeldByConn
-	case core.Faktory:
-		op.Holder, op.Worker = core.HeldByWorker, "worker 0"
-	case core.Workq, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
-		op.Holder = core.HeldByNobody
+	op.Holder = styles[c.kind].holder // like its earlier leases, which it may not know of either
+	if op.Holder == core.HeldByWorker {
+		op.Worker = "worker 0"
 	}
 	w.note("client %d waits at %s", c.id, op.Queues)
 	c.holds, c.tag = op.Holder, 0
