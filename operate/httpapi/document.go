@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"broker/core"
 )
 
 // Document is the OpenAPI 3.1 document of the API; nil before HTTP is called. A test compares it with openapi.json. Run
@@ -58,6 +60,34 @@ func describeArgs(api huma.API) {
 			args.Type, args.Items = huma.TypeArray, &huma.Schema{}
 		}
 	}
+}
+
+// clientProtocol is the name of a protocol that clients speak.
+type clientProtocol string
+
+// Schema implements huma.SchemaProvider.
+func (clientProtocol) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Enum: protocolEnum(core.ProtocolNames())}
+}
+
+// describeProtocols lists the protocols where the service's types say so with enum:"protocol".
+func describeProtocols(api huma.API) {
+	all := protocolEnum(append([]string{core.Internal.String()}, core.ProtocolNames()...))
+	for _, schema := range api.OpenAPI().Components.Schemas.Map() {
+		for _, property := range schema.Properties {
+			if len(property.Enum) == 1 && property.Enum[0] == "protocol" {
+				property.Enum = all
+			}
+		}
+	}
+}
+
+func protocolEnum(names []string) []any {
+	values := make([]any, len(names))
+	for i, name := range names {
+		values[i] = name
+	}
+	return values
 }
 
 // document is the OpenAPI 3.1 document in JSON.

@@ -82,6 +82,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerSchedules(api)
 	s.registerCluster(api)
 	describeArgs(api)
+	describeProtocols(api)
 	openAnswers(api)
 	return api
 }

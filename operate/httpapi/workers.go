@@ -47,10 +47,10 @@ func (s *Server) registerWorkers(api huma.API) {
 
 func (s *Server) listWorkers(ctx context.Context, in *struct {
 	Page
-	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"only workers of this protocol"`
+	Protocol clientProtocol `query:"protocol" doc:"only workers of this protocol"`
 },
 ) (*output[workerList], error) {
-	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), in.Protocol, in.Limit, in.Cursor)
+	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), string(in.Protocol), in.Limit, in.Cursor)
 	return bodyOf(workerList{workers, cursor}, err)
 }
 

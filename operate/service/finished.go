@@ -14,7 +14,7 @@ type FinishedJob struct {
 	Queue      string     `json:"queue"`
 	QueueBytes []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
 	Type       string     `json:"type"`
-	Origin     string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
+	Origin     string     `json:"origin" enum:"protocol"`
 	Kind       string     `json:"kind" enum:"done,failed,cancelled,expired" doc:"its end"`
 	Detail     string     `json:"detail,omitempty" doc:"failed: the error class"`
 	CreatedAt  *time.Time `json:"created_at,omitempty"`

@@ -28,7 +28,7 @@ type Job struct {
 	Behind      int        `json:"behind,omitempty" doc:"in an ordered queue: number of earlier jobs of its key that have not ended; only where one job is shown"`
 	Key         string     `json:"key,omitempty" doc:"in an ordered queue: its key; only where one job is shown"`
 	Priority    int64      `json:"priority" doc:"higher first; 0 is normal"`
-	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"protocol of its submission"`
+	Origin      string     `json:"origin" enum:"protocol" doc:"protocol of its submission"`
 	CreatedAt   *time.Time `json:"created_at,omitempty"`
 	ReadyAt     *time.Time `json:"ready_at,omitempty" doc:"when it became ready"`
 	RunAt       *time.Time `json:"run_at,omitempty" doc:"when a scheduled or retrying job becomes ready"`

@@ -17,7 +17,7 @@ import (
 // HTTP client, a push target.
 type Worker struct {
 	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process, push:NAME a target of pushes"`
-	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
+	Protocol    string     `json:"protocol" enum:"protocol"`
 	Name        string     `json:"name,omitempty" doc:"the client's name for itself"`
 	Address     string     `json:"address,omitempty"`
 	Identity    string     `json:"identity,omitempty" doc:"subject of the TLS certificate"`
