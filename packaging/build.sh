@@ -55,6 +55,8 @@ copyright() {
 common() {
 	GOFLAGS=-trimpath CGO_ENABLED=0 go run -tags man ./cmd/broker man "$stage/common" # with the flags of program.sh, so that this compiles once
 	mkdir -p "$stage/common/doc" "$stage/common/docs"
+	cp -r packaging/deb packaging/rpm "$stage/common/"
+	sed -i "s/@UNITS@/$(cd packaging/systemd && echo broker.service broker-*.socket)/" "$stage/common/deb/broker."* "$stage/common/rpm/broker."*
 	cp README.md SECURITY.md NOTICE CHANGELOG.md "$stage/common/doc/"
 	cp docs/*.md docs/*.png "$stage/common/docs/"
 	copyright >"$stage/common/doc/copyright"
@@ -69,10 +71,10 @@ common() {
 
 # pack PACKAGE ARCH KIND makes one package.
 pack() {
-	local config="packaging/nfpm.$1.yaml"
+	local config=$stage/nfpm.yaml
+	sed -E "s#packaging/(deb|rpm)/#$stage/$2/\\1/#" "packaging/nfpm.$1.yaml" >"$config" # scripts with the names of the units
 	if [ "$3" = deb ]; then
-		sed '/^license:/d' "$config" >"$stage/deb.yaml" # Debian has a file for it
-		config=$stage/deb.yaml
+		sed -i '/^license:/d' "$config" # Debian has a file for it
 	fi
 	if ! ARCH=$2 STAGE=$stage/$2 "$nfpm" package --config "$config" --packager "$3" --target "$out/" >"$stage/log"; then
 		cat "$stage/log" >&2
