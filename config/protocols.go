@@ -7,8 +7,11 @@ import (
 
 // WireProtocol is the section of a front-end that speaks a wire protocol.
 type WireProtocol struct {
-	Name string
+	Name  string
+	Title string // for people
 	*Protocol
+	Replaces string  // the server whose port it takes, if that is not one of its own
+	Port     string  // of its own server, if the broker has it off by default
 	Password *string // nil: the protocol has no password
 	HasTypes bool    // its jobs have a type beside their queue
 }
@@ -16,14 +19,33 @@ type WireProtocol struct {
 // WireProtocols lists the sections of the front-ends. Code that concerns all front-ends must use this list.
 func (c *Config) WireProtocols() []WireProtocol {
 	return []WireProtocol{
-		{Name: "workq", Protocol: &c.Workq.Protocol},
-		{Name: "gearman", Protocol: &c.Gearman.Protocol},
-		{Name: "faktory", Protocol: &c.Faktory.Protocol, Password: &c.Faktory.Password, HasTypes: true},
-		{Name: "qless", Protocol: &c.Qless.Protocol, Password: &c.Qless.Password, HasTypes: true},
-		{Name: "conveyor", Protocol: &c.Conveyor.Protocol, Password: &c.Conveyor.Password, HasTypes: true},
-		{Name: "beanstalk", Protocol: &c.Beanstalk.Protocol},
-		{Name: "sqs", Protocol: &c.SQS.Protocol, HasTypes: true},
+		{Name: "workq", Title: "Workq", Protocol: &c.Workq.Protocol},
+		{Name: "gearman", Title: "Gearman", Protocol: &c.Gearman.Protocol},
+		{
+			Name: "faktory", Title: "Faktory", Protocol: &c.Faktory.Protocol,
+			Password: &c.Faktory.Password, HasTypes: true,
+		},
+		{
+			Name: "qless", Title: "Qless", Protocol: &c.Qless.Protocol, Replaces: "Redis",
+			Password: &c.Qless.Password, HasTypes: true,
+		},
+		{
+			Name: "conveyor", Title: "Conveyor", Protocol: &c.Conveyor.Protocol, Replaces: "Redis",
+			Password: &c.Conveyor.Password, HasTypes: true,
+		},
+		{Name: "beanstalk", Title: "Beanstalk", Protocol: &c.Beanstalk.Protocol, Port: "11300"},
+		{Name: "sqs", Title: "Amazon SQS", Protocol: &c.SQS.Protocol, HasTypes: true},
 	}
+}
+
+// ListenOnly are variables of the environment that turn everything off that listens, except one protocol.
+func ListenOnly(protocol string) (env []string) {
+	for _, name := range ListenerNames() {
+		if name != protocol {
+			env = append(env, "BROKER_"+strings.ToUpper(name)+"_LISTEN=off")
+		}
+	}
+	return env
 }
 
 // HasPassword reports whether clients need a password.

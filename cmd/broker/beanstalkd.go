@@ -12,10 +12,22 @@ import (
 	"broker/config"
 )
 
-// beanstalkdCommand runs the broker with beanstalkd's command line.
-func beanstalkdCommand(args []string, stdout, stderr io.Writer) int {
-	return beanstalkd.Main(args, stdout, stderr, buildVersion(),
-		func(l beanstalkd.Launch) error { return serveBeanstalkd(l, stderr) })
+// asBeanstalkd runs the broker with beanstalkd's command line.
+var asBeanstalkd = emulation{
+	server: "beanstalkd", clients: "beanstalkd",
+	run: func(args []string, stdout, stderr io.Writer) int {
+		return beanstalkd.Main(args, stdout, stderr, buildVersion(),
+			func(l beanstalkd.Launch) error { return serveBeanstalkd(l, stderr) })
+	},
+	help: "-h",
+	exits: [][2]string{
+		{"0", "done"},
+		{"1", "failed, for any other reason"},
+		{"5", "the command line is wrong"},
+		{"10", "the folder of -b cannot be used"},
+		{"33", "the user of -u is unknown"},
+		{"111", "the port cannot be used"},
+	},
 }
 
 // serveBeanstalkd runs the broker with beanstalkd's signals. Sockets of systemd replace the address of the command

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,21 +26,31 @@ func (f flagSetting) set(flags map[string]string, value string) {
 }
 
 // flagSettings maps flags to settings, in the order of the help.
-var flagSettings = []flagSetting{
+var flagSettings = slices.Concat([]flagSetting{
 	{"data", "data", "DIR", "folder of the store"},
 	{"durability", "durability", "sync|relaxed|none", "when to reply: once on disk, before, or memory only"},
-	{"workq", "workq.listen", "ADDR", "address for Workq clients: host:port, unix:/path or off"},
-	{"gearman", "gearman.listen", "ADDR", "address for Gearman clients"},
-	{"faktory", "faktory.listen", "ADDR", "address for Faktory clients"},
-	{"qless", "qless.listen", "ADDR", "address for Qless clients, in place of Redis"},
-	{"conveyor", "conveyor.listen", "ADDR", "address for Conveyor clients, in place of Redis"},
-	{"beanstalk", "beanstalk.listen", "ADDR", "address for Beanstalk clients"},
-	{"sqs", "sqs.listen", "ADDR", "address for clients of Amazon SQS"},
+}, protocolFlags(), []flagSetting{
 	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
 	{"node", "cluster.node", "ID", "id of this node in a cluster"},
 	{"cluster", "cluster.members", "LIST", "nodes of the cluster: n1=host:port,n2=host:port,n3=host:port"},
 	{"join", "cluster.join", "bool", "join an existing cluster, after broker cluster add"},
 	{"password", "faktory.password http.password", "PW", "password for Faktory and HTTP clients"},
+})
+
+// protocolFlags are the flags for the addresses of the protocols. The first one says what an address is.
+func protocolFlags() (flags []flagSetting) {
+	c := config.Default()
+	for i, p := range c.WireProtocols() {
+		about := "address for " + p.Title + " clients"
+		switch {
+		case i == 0:
+			about += ": host:port, unix:/path or off"
+		case p.Replaces != "":
+			about += ", in place of " + p.Replaces
+		}
+		flags = append(flags, flagSetting{p.Name, p.Name + ".listen", "ADDR", about})
+	}
+	return flags
 }
 
 // settingFlags adds the flags of flagSettings to a command. It returns the sources of the settings, which are complete

@@ -9,9 +9,22 @@ import (
 	"broker/cmd/broker/process"
 )
 
-// gearmandCommand runs the broker with gearmand's command line.
-func gearmandCommand(args []string, stdout, stderr io.Writer) int {
-	return gearmand.Main(args, stdout, stderr, buildVersion(), serveGearmand)
+// asGearmand runs the broker with gearmand's command line.
+var asGearmand = emulation{
+	server: "gearmand", clients: "Gearman",
+	run: func(args []string, stdout, stderr io.Writer) int {
+		return gearmand.Main(args, stdout, stderr, buildVersion(), serveGearmand)
+	},
+	help: "--help",
+	environment: [][2]string{
+		{"GEARMAND_PORT", "the port, unless --port names another than 4730"},
+		{
+			"GEARMAND_CA_CERTIFICATE, GEARMAND_SERVER_PEM, GEARMAND_SERVER_KEY",
+			"files for --ssl, in place of its options",
+		},
+		{"BROKER_DATA", "folder of the jobs"},
+	},
+	exits: [][2]string{{"0", "done"}, {"1", "failed, or the command line is wrong"}},
 }
 
 // serveGearmand runs the broker with gearmand's signals.

@@ -9,11 +9,8 @@ import (
 var version = "unknown"
 
 func main() {
-	switch filepath.Base(os.Args[0]) {
-	case "gearmand":
-		os.Exit(gearmandCommand(os.Args[1:], os.Stdout, os.Stderr))
-	case "beanstalkd":
-		os.Exit(beanstalkdCommand(os.Args[1:], os.Stdout, os.Stderr))
+	if e := emulationOf(filepath.Base(os.Args[0])); e != nil {
+		os.Exit(e.run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }

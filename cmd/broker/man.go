@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -114,8 +115,7 @@ func manSections(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// manOf returns the variables that a command reads, and its exit codes. gearmand and beanstalkd have those of the
-// original servers.
+// manOf returns the variables that a command reads, and its exit codes. Emulations have those of the original servers.
 func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
 	for _, c := range cli.ExitCodes {
 		exits = append(exits, [2]string{strconv.Itoa(c.Code), c.Meaning})
@@ -123,29 +123,10 @@ func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
 	settings := [2]string{
 		"BROKER_…", "every setting; \"broker check-config\" lists the names, and settings.md explains them",
 	}
-	switch {
-	case cmd.Name() == "gearmand":
-		environment = [][2]string{
-			{"GEARMAND_PORT", "the port, unless --port names another than 4730"},
-			{
-				"GEARMAND_CA_CERTIFICATE, GEARMAND_SERVER_PEM, GEARMAND_SERVER_KEY",
-				"files for --ssl, in place of its options",
-			},
-			{"BROKER_DATA", "folder of the jobs"},
-			settings,
-		}
-		exits = [][2]string{{"0", "done"}, {"1", "failed, or the command line is wrong"}}
-	case cmd.Name() == "beanstalkd":
-		environment = [][2]string{settings}
-		exits = [][2]string{
-			{"0", "done"},
-			{"1", "failed, for any other reason"},
-			{"5", "the command line is wrong"},
-			{"10", "the folder of -b cannot be used"},
-			{"33", "the user of -u is unknown"},
-			{"111", "the port cannot be used"},
-		}
-	case cmd.Flags().Lookup("server") != nil:
+	if e := emulationOf(cmd.Name()); e != nil {
+		return append(slices.Clone(e.environment), settings), e.exits
+	}
+	if cmd.Flags().Lookup("server") != nil {
 		environment = [][2]string{
 			{"BROKER_URL", "address of the broker, unless --server is given"},
 			{"BROKER_TOKEN", "bearer token, unless --token is given"},
@@ -164,7 +145,7 @@ func manOf(cmd *cobra.Command) (environment, exits [][2]string) {
 func manOptions(cmd *cobra.Command) string {
 	var help bytes.Buffer
 	cmd.SetOut(&help)
-	_ = cmd.RunE(cmd, []string{map[string]string{"gearmand": "--help", "beanstalkd": "-h"}[cmd.Name()]}) // only prints
+	_ = cmd.RunE(cmd, []string{emulationOf(cmd.Name()).help}) // only prints
 	return ".SH OPTIONS\n.nf\n" +
 		strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(help.String()) + ".fi\n"
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/config"
 )
 
 // newRoot is the command line: the commands that run or inspect a broker on this machine, and the commands of package
@@ -15,7 +17,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "broker",
 		Short: "a durable job broker for clients of many protocols",
-		Long: "A durable job broker for clients of Gearman, Faktory, Beanstalk, Amazon SQS, Workq, Qless, Conveyor and HTTP.\n\n" +
+		Long: "A durable job broker for clients of " + protocolTitles() + " and HTTP.\n\n" +
 			"  broker serve                     start the broker with its store in ./data\n" +
 			"  broker push emails '[\"hello\"]'   submit a job\n" +
 			"  broker queues                    look at the queues",
@@ -40,11 +42,13 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Group{ID: cli.GroupQueues, Title: "Queues and workers:"},
 		&cobra.Group{ID: cli.GroupOperate, Title: "Operate:"},
 	)
-	for _, c := range []*cobra.Command{
-		serveCommand(), demoCommand(), testCommand(), shadowCommand(), checkConfigCommand(),
-		emulation("gearmand", "Gearman", gearmandCommand), emulation("beanstalkd", "beanstalkd", beanstalkdCommand),
-		versionCommand(),
-	} {
+	servers := []*cobra.Command{
+		serveCommand(), demoCommand(), testCommand(), shadowCommand(), checkConfigCommand(), versionCommand(),
+	}
+	for _, e := range emulations {
+		servers = append(servers, e.command())
+	}
+	for _, c := range servers {
 		c.GroupID = cli.GroupServer
 		root.AddCommand(c)
 	}
@@ -62,20 +66,14 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-// emulation makes a command of broker from the command line of another server.
-func emulation(server, clients string, run func(args []string, stdout, stderr io.Writer) int) *cobra.Command {
-	return &cobra.Command{
-		Use: server,
-		Short: "serve " + clients + " clients with " + server +
-			"'s command line; so does a link of that name",
-		DisableFlagParsing: true, // run follows the server's own rules
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if code := run(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {
-				return &cli.ExitError{Code: code}
-			}
-			return nil
-		},
+// protocolTitles are the protocols of the clients.
+func protocolTitles() string {
+	var titles []string
+	c := config.Default()
+	for _, p := range c.WireProtocols() {
+		titles = append(titles, p.Title)
 	}
+	return strings.Join(titles, ", ")
 }
 
 // execute runs the command named by the arguments and returns the exit code.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -45,11 +47,14 @@ func testCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("--faults: %w", err)
 		}
-		c, err := throwAwaySettings(cmd, map[string]string{
-			"log.level": "warn", "durability": "none",
-			"qless.listen": "127.0.0.1:0", "conveyor.listen": "127.0.0.1:0", "sqs.listen": "127.0.0.1:0",
-			"beanstalk.listen": "127.0.0.1:11300",
-		})
+		fixed := map[string]string{"log.level": "warn", "durability": "none"}
+		standard := config.Default()
+		for _, p := range standard.WireProtocols() {
+			if p.Listen.Off() {
+				fixed[p.Name+".listen"] = net.JoinHostPort("127.0.0.1", cmp.Or(p.Port, "0"))
+			}
+		}
+		c, err := throwAwaySettings(cmd, fixed)
 		if err != nil {
 			return err
 		}

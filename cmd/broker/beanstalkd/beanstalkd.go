@@ -148,10 +148,7 @@ func (o *options) settings() (config.Config, error) {
 			flags["durability"], flags["sync_interval"] = "relaxed", fmt.Sprintf("%dms", o.syncMS)
 		}
 	}
-	env := []string{
-		"BROKER_WORKQ_LISTEN=off", "BROKER_GEARMAN_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off",
-	}
-	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
+	return config.Load(config.Sources{Env: append(config.ListenOnly("beanstalk"), os.Environ()...), Flags: flags})
 }
 
 func findUser(name string) (*user.User, error) {

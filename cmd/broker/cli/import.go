@@ -24,7 +24,7 @@ import (
 
 func importCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "import --from gearmand|faktory|beanstalkd SOURCE",
+		Use:   "import --from " + strings.Join(importServers(), "|") + " SOURCE",
 		Short: "move the waiting jobs of another server into this broker",
 		Long: "Take the waiting jobs from a running gearmand, Faktory or beanstalkd over its own protocol, and submit them to this broker.\n" +
 			"A job is removed at the source only once this broker has acknowledged it: an import that is interrupted or killed loses\n" +
@@ -56,17 +56,12 @@ func importCommand() *cobra.Command {
 		"append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
 	_ = cmd.MarkFlagRequired("from") // exists
 	_ = cmd.RegisterFlagCompletionFunc("from",
-		cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions(importServers(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch *from { // the names of the protocols are accepted too
-		case "gearman":
-			*from = "gearmand"
-		case "beanstalk":
-			*from = "beanstalkd"
+		choice := sourceChoice{
+			cmd: cmd, conn: conn, from: *from, source: args[0], to: *to, leased: *leased, resume: *resume,
 		}
-		source, err := openSource(cmd, conn, sourceChoice{
-			from: *from, source: args[0], to: *to, leased: *leased, resume: *resume,
-		})
+		source, err := choice.open()
 		if err != nil {
 			return Failed(err)
 		}
@@ -117,56 +112,97 @@ func runImport(cmd *cobra.Command, source importer.Source, o importer.Options) (
 	return report, err
 }
 
+// importServer is a kind of servers whose jobs an import takes.
+type importServer struct {
+	name, protocol string
+	port           string // of this broker for its jobs; empty: they are submitted over HTTP
+	open           func(*sourceChoice, importer.Servers) (importer.Source, error)
+}
+
+var importServerTable = []importServer{
+	{
+		name: "gearmand", protocol: "gearman", port: importer.GearmanPort,
+		open: func(_ *sourceChoice, s importer.Servers) (importer.Source, error) { return importer.OpenGearman(s) },
+	},
+	{name: "faktory", protocol: "faktory", port: importer.FaktoryPort, open: (*sourceChoice).openFaktory},
+	{name: "beanstalkd", protocol: "beanstalk", open: (*sourceChoice).openBeanstalkd},
+}
+
+// importServers are the names of the servers.
+func importServers() (names []string) {
+	for _, s := range importServerTable {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// importServerOf finds a server by its name or by its protocol; nil: jobs of neither can be imported.
+func importServerOf(name string) *importServer {
+	for i := range importServerTable {
+		if s := &importServerTable[i]; name == s.name || name == s.protocol {
+			return s
+		}
+	}
+	return nil
+}
+
+func (s *importServer) overHTTP() bool { return s.port == "" }
+
 // sourceChoice says what an import reads from, and where the jobs go.
 type sourceChoice struct {
+	cmd              *cobra.Command
+	conn             *connection
 	from, source, to string
 	leased, resume   bool
 }
 
-// openSource connects to a source and to this broker.
-func openSource(cmd *cobra.Command, conn *connection, c sourceChoice) (importer.Source, error) {
-	isRedis := strings.HasPrefix(c.source, "redis://") || strings.HasPrefix(c.source, "rediss://") ||
+// isRedis reports whether the source is the Redis of a Faktory server.
+func (c *sourceChoice) isRedis() bool {
+	return strings.HasPrefix(c.source, "redis://") || strings.HasPrefix(c.source, "rediss://") ||
 		strings.HasPrefix(c.source, "unix:") && strings.HasSuffix(c.source, ".sock")
+}
+
+// open connects to a source and to this broker.
+func (c *sourceChoice) open() (importer.Source, error) {
+	server := importServerOf(c.from)
 	switch {
-	case c.leased && !(c.from == "faktory" && isRedis):
+	case server == nil:
+		return nil, UsageError(fmt.Errorf("--from: %q is not one of %s", c.from, strings.Join(importServers(), ", ")))
+	case c.leased && !(server.name == "faktory" && c.isRedis()):
 		return nil, UsageError(errors.New("--leased is for Faktory's Redis only"))
-	case c.resume && (c.from != "faktory" || isRedis):
+	case c.resume && (server.name != "faktory" || c.isRedis()):
 		return nil, UsageError(errors.New(
 			"--resume-paused is for Faktory's protocol only: all other imports move paused queues as they are",
 		))
-	case c.from == "beanstalkd" && c.to != "":
-		return nil, UsageError(errors.New("--to: jobs of beanstalkd go to the HTTP port; see --server"))
+	case server.overHTTP() && c.to != "":
+		return nil, UsageError(fmt.Errorf("--to: jobs of %s go to the HTTP port; see --server", server.name))
 	}
-	port := importer.FaktoryPort
-	if c.from == "gearmand" {
-		port = importer.GearmanPort
-	}
-	servers := importer.Servers{Source: c.source, Target: cmp.Or(c.to, "127.0.0.1:"+port)}
+	servers := importer.Servers{Source: c.source, Target: cmp.Or(c.to, "127.0.0.1:"+server.port)}
 	var err error
-	if servers.TLS, err = conn.importTLS(&servers, c.from == "beanstalkd"); err != nil {
+	if servers.TLS, err = c.conn.importTLS(&servers, server.overHTTP()); err != nil {
 		return nil, err
 	}
-	switch c.from {
-	case "gearmand":
-		return importer.OpenGearman(servers)
-	case "faktory":
-		if isRedis {
-			return importer.OpenRedis(servers, c.leased)
-		}
-		return importer.OpenFaktory(servers, c.resume)
-	case "beanstalkd":
-		plain := *conn
-		plain.tls = tlsFiles{} // they may be for SOURCE only
-		client, err := plain.open()
-		if err == nil && client.base.Scheme == "https" {
-			err = client.useTLS(conn.tls)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return importer.OpenBeanstalk(servers, &submitter{client: client, cmd: cmd})
+	return server.open(c, servers)
+}
+
+func (c *sourceChoice) openFaktory(servers importer.Servers) (importer.Source, error) {
+	if c.isRedis() {
+		return importer.OpenRedis(servers, c.leased)
 	}
-	return nil, UsageError(fmt.Errorf("--from: %q is not one of gearmand, faktory, beanstalkd", c.from))
+	return importer.OpenFaktory(servers, c.resume)
+}
+
+func (c *sourceChoice) openBeanstalkd(servers importer.Servers) (importer.Source, error) {
+	plain := *c.conn
+	plain.tls = tlsFiles{} // they may be for SOURCE only
+	client, err := plain.open()
+	if err == nil && client.base.Scheme == "https" {
+		err = client.useTLS(c.conn.tls)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return importer.OpenBeanstalk(servers, &submitter{client: client, cmd: c.cmd})
 }
 
 func printReport(cmd *cobra.Command, r *importer.Report, out format) error {

@@ -132,23 +132,22 @@ func callShadow(ctx context.Context, method, at string, body io.Reader) (s switc
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// unknownPort stands for the port of the broker's HTTP API in a command. The shadow knows the broker's Beanstalk
-// port only, and a guess could move the jobs into another broker.
+// unknownPort stands for the port of the broker's HTTP API in a command. The shadow knows only the broker's
+// port for the protocol, and a guess could move the jobs into another broker.
 const unknownPort = "HTTP_PORT"
 
 // importLine is the command that moves the waiting jobs of queues from the old server.
 func importLine(s switchover.Status, queues []string) string {
 	from, to := s.Protocol, "--to "+s.Broker
-	switch s.Protocol {
-	case "gearman":
-		from = "gearmand"
-	case "beanstalk":
-		from = "beanstalkd"
-		host, _, err := net.SplitHostPort(s.Broker)
-		if err != nil || host == "" {
-			host = "127.0.0.1"
+	if server := importServerOf(s.Protocol); server != nil {
+		from = server.name
+		if server.overHTTP() {
+			host, _, err := net.SplitHostPort(s.Broker)
+			if err != nil || host == "" {
+				host = "127.0.0.1"
+			}
+			to = "--server http://" + net.JoinHostPort(host, unknownPort)
 		}
-		to = "--server http://" + net.JoinHostPort(host, unknownPort)
 	}
 	return fmt.Sprintf("broker import --from %s %s %s --queues %s --follow", from, s.Server, to,
 		shellword.Quote(strings.Join(queues, ",")))

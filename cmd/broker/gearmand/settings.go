@@ -58,8 +58,7 @@ func (g *launcher) settings() (config.Config, error) {
 			return config.Config{}, errors.New("--ssl needs --ssl-certificate and --ssl-key")
 		}
 	}
-	env := []string{"BROKER_WORKQ_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off"}
-	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
+	return config.Load(config.Sources{Env: append(config.ListenOnly("gearman"), os.Environ()...), Flags: flags})
 }
 
 // port is the port of the option. If that is the default, an address in the environment overrides it.
