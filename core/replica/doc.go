@@ -31,6 +31,17 @@
 // An entry is sent in parts of partBytes, because the leader syncs in its main loop and must not miss a heartbeat. The
 // entry is applied when its last part is. No snapshot is taken between two parts.
 //
+// # Copies
+//
+// On the leader, the goroutine of one member sends the copy, beside raft's main loop. The member gets it in its main
+// loop, where raft reads a snapshot to its end before it reads the next call: until the copy is installed, the member
+// answers heartbeats, and does not vote. It could not win an election with its old log, and the copy ends with the
+// connection of a leader that dies, or when no more of it arrives for a while (sink.watch).
+//
+// A copy may be newer than the index of its snapshot, which is that of the last flush; the member skips the entries
+// that it has. With the index of its checkpoint fewer entries would be sent, but raft stores a snapshot with the list of
+// members at its index and does not give the list of any other index.
+//
 // # One leader at a time
 //
 // Decisions that a leader makes without a commit are valid because of its lease (lease.go): no other member leads
