@@ -29,6 +29,8 @@ type logStore struct {
 	meter       writeMeter // of the same writes
 	beforeWrite func()     // see Options
 
+	writeTakes func() time.Duration // see Options
+
 	// anchor returns the last entry of the newest snapshot while this node does not lead; see GetLog. It may be nil.
 	anchor func() (index, term uint64, ok bool)
 
@@ -130,7 +132,11 @@ func (s *logStore) append(first uint64, encoded [][]byte) error {
 		s.writing.start(began)
 		defer func() {
 			s.writing.stop()
-			s.meter.add(s.now() - began)
+			took := s.now() - began
+			if s.writeTakes != nil {
+				took += s.writeTakes()
+			}
+			s.meter.add(took)
 		}()
 	}
 	if s.beforeWrite != nil {

@@ -385,7 +385,7 @@ func (n *Node) DialLeader(ctx context.Context, frontend, client string) (net.Con
 	return n.dial(ctx, m, greeting{Kind: kindClient, Frontend: frontend, Client: client})
 }
 
-// watchMembers checks the other members once a second.
+// watchMembers checks the other members, and this node's disk, once a second.
 func (n *Node) watchMembers() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -394,7 +394,7 @@ func (n *Node) watchMembers() {
 		cancel()
 	}()
 	for {
-		n.sleep(time.Second)
+		n.sleep(n.o.checks.every)
 		if ctx.Err() != nil {
 			return
 		}

@@ -297,7 +297,8 @@ func (n *Node) start() error {
 	}
 	n.logs = &logStore{
 		log: l, now: func() time.Duration { return n.lease.now().monotonic }, beforeWrite: n.o.beforeWrite,
-		anchor: n.anchor,
+		writeTakes: n.o.writeTakes,
+		anchor:     n.anchor,
 	}
 	n.logs.removable = n.removable
 	n.trans = &transport{

@@ -50,6 +50,8 @@ type Options struct {
 
 	flushEntries uint64               // for tests that flush earlier; zero: defaultFlush
 	beforeWrite  func()               // for tests that delay writes of the log; may be nil
+	writeTakes   func() time.Duration // for tests: how much longer a write of the log seems to take; may be nil
+	checks       pace                 // for tests with fewer checks; zero: each second, slowChecks, leadChecks
 	beforeCopy   func()               // for tests that delay a copy of the store; may be nil
 	hangFor      time.Duration        // for tests with a shorter time; zero: hangFor
 	interrupt    func(step int) error // for tests that interrupt the founding of a cluster after a step
@@ -96,6 +98,7 @@ const defaultFlush = 10_000
 func (o Options) withDefaults() Options {
 	o.flushEntries = cmp.Or(o.flushEntries, defaultFlush)
 	o.hangFor = cmp.Or(o.hangFor, hangFor)
+	o.checks = cmp.Or(o.checks, pace{checkEvery, slowChecks, leadChecks})
 	if o.ElectionTimeout <= 0 {
 		o.ElectionTimeout = defaultElection
 	}

@@ -15,7 +15,14 @@ const (
 	slowTimes  = 5                     // how many times longer than those of the other member they take
 	slowChecks = 30                    // in a row, one in each second in which both have written
 	leadChecks = 300                   // of a new leader, before it hands over
+	checkEvery = time.Second
 )
+
+// pace is how often the writes are checked, and how many checks it takes until a leader hands over.
+type pace struct {
+	every                  time.Duration
+	slowChecks, leadChecks int
+}
 
 // writeMeter measures the writes of the log between two checks.
 type writeMeter struct {
@@ -54,7 +61,7 @@ func (s *slowness) follow() { *s = slowness{} }
 
 // check compares the average time of this node's writes with those of the other members, and returns the members to
 // which it should hand over.
-func (s *slowness) check(own time.Duration, others map[string]time.Duration) map[string]bool {
+func (s *slowness) check(p pace, own time.Duration, others map[string]time.Duration) map[string]bool {
 	if s.led++; own <= 0 {
 		return nil // nothing was written: this says nothing about the disk
 	}
@@ -69,7 +76,7 @@ func (s *slowness) check(own time.Duration, others map[string]time.Duration) map
 			continue
 		}
 		s.worse[id] = before[id] + 1
-		if s.worse[id] >= slowChecks && s.led >= leadChecks {
+		if s.worse[id] >= p.slowChecks && s.led >= p.leadChecks {
 			better[id] = true
 		}
 	}
@@ -111,6 +118,8 @@ func (n *Node) checkWrites() {
 	}
 }
 
+const handsOverSlow = "handing the lead over, since the disk of this node is slow"
+
 // transferIfDiskSlow transfers leadership to a member whose disk is much faster.
 func (n *Node) transferIfDiskSlow(all map[string]*Status) {
 	others := make(map[string]time.Duration)
@@ -120,10 +129,9 @@ func (n *Node) transferIfDiskSlow(all map[string]*Status) {
 		}
 	}
 	own := time.Duration(n.writeTime.Load())
-	better := n.slowness.check(own, others)
+	better := n.slowness.check(n.o.checks, own, others)
 	if len(better) == 0 {
 		return
 	}
-	n.transferTo(all, "handing the lead over, since the disk of this node is slow",
-		func(s *Status) bool { return better[s.Node] })
+	n.transferTo(all, handsOverSlow, func(s *Status) bool { return better[s.Node] })
 }
