@@ -17,11 +17,18 @@ type Cron struct {
 	Schedule string // in the syntax of crontab.Parse
 	Missed   string // treatment of missed runs: skip (the default), one or all
 	Backlog  int    // runs are skipped while this many of its jobs wait; 0: no limit
-	Queue    string // as written in the settings; empty: Faktory's default queue
-	Type     string
+	Job      CronJob
+}
 
-	// Unit is the job in the JSON form of a Faktory push, without a jid.
-	Unit []byte
+// CronJob is the job of a Cron, as Faktory Enterprise describes it. nil members are not in the settings.
+type CronJob struct {
+	Type       string
+	Queue      string // empty: Faktory's default queue
+	Args       []byte // a list in JSON
+	Custom     []byte // an object in JSON; nil: it has none
+	Retry      *int64
+	ReserveFor *int64 // seconds
+	Backtrace  *int64
 }
 
 // maxBacklog is the largest backlog.
@@ -78,53 +85,53 @@ func (r cronReader) entry(table map[string]any) Cron {
 	return c
 }
 
-// job builds the work unit.
+// job reads [cron.job].
 func (r cronReader) job(table map[string]any, c *Cron) {
-	unit := map[string]any{"args": []any{}}
-	for _, name := range []string{"type", "queue"} {
+	j := &c.Job
+	j.Type, j.Queue = r.text("job.type", take(table, "type")), r.text("job.queue", take(table, "queue"))
+	for name, to := range map[string]**int64{
+		"retry": &j.Retry, "reserve_for": &j.ReserveFor, "backtrace": &j.Backtrace,
+	} {
 		if v, ok := table[name]; ok {
-			unit[name] = r.text("job."+name, v)
+			n := r.number("job."+name, v)
+			*to = &n
+			delete(table, name)
 		}
 	}
-	for _, name := range []string{"retry", "reserve_for", "backtrace"} {
-		if v, ok := table[name]; ok {
-			unit[name] = r.number("job."+name, v)
-		}
-	}
+	args := []any{}
 	if v, ok := table["args"]; ok {
-		if args, isList := asList(v); isList {
-			unit["args"] = args
-		} else {
+		var isList bool
+		if args, isList = asList(v); !isList {
 			r.complain(r.prefix+"job.args", "not a list (%s)", r.source)
 		}
+		delete(table, "args")
 	}
+	j.Args = r.json(args)
 	if v, ok := table["custom"]; ok {
 		if _, isTable := v.(map[string]any); !isTable {
 			r.complain(r.prefix+"job.custom", "not a table (%s)", r.source)
 		}
-		unit["custom"] = v
-	}
-	for _, name := range []string{"type", "queue", "retry", "reserve_for", "backtrace", "args", "custom"} {
-		delete(table, name)
+		j.Custom = r.json(v)
+		delete(table, "custom")
 	}
 	r.unknown("job.", table)
-	c.Type, _ = unit["type"].(string)
-	c.Queue, _ = unit["queue"].(string)
-	if c.Type == "" {
+	if j.Type == "" {
 		r.complain(r.prefix+"job.type", "missing")
 	}
-	if n, ok := unit["reserve_for"].(int64); ok && (n < 0 || n > maxReserve) {
-		r.complain(r.prefix+"job.reserve_for", "%d is not between 0 and %d", n, maxReserve)
+	if n := j.ReserveFor; n != nil && (*n < 0 || *n > maxReserve) {
+		r.complain(r.prefix+"job.reserve_for", "%d is not between 0 and %d", *n, maxReserve)
 	}
-	delete(unit, "type")
-	unit["jobtype"] = c.Type
+}
+
+// json writes a value of the job. Workers of other protocols receive the arguments unchanged.
+func (r cronReader) json(v any) []byte {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // workers of other protocols receive the arguments unchanged
-	if err := e.Encode(unit); err != nil {
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		r.complain(r.prefix+"job", "%v", err) // such as NaN
 	}
-	c.Unit = bytes.TrimSpace(text.Bytes())
+	return bytes.TrimSpace(text.Bytes())
 }
 
 func (r cronReader) text(name string, v any) string {

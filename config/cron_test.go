@@ -1,11 +1,12 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
 
-func TestCronEntriesBecomeWorkUnits(t *testing.T) {
+func TestCronEntriesBecomeJobs(t *testing.T) {
 	t.Parallel()
 	file := write(t, "broker.toml", `
 [[cron]]
@@ -36,18 +37,20 @@ schedule = "@every 90s"
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		`{"args":[1,"a<b",{"deep":[true,9007199254740993]}],"custom":{"expires_in":60},"jobtype":"FiveJob",` +
-			`"queue":"critical","reserve_for":600,"retry":3}`,
-		`{"args":[],"jobtype":"HourlyReport"}`,
-		`{"args":[{"key":"one"}],"jobtype":"Tables"}`,
-	}
-	for i, unit := range want {
-		if got := string(c.Crons[i].Unit); got != unit {
-			t.Errorf("entry %d:\n got %s\nwant %s", i, got, unit)
+	number := func(n int64) *int64 { return &n }
+	for i, want := range []CronJob{
+		{
+			Type: "FiveJob", Queue: "critical", Args: []byte(`[1,"a<b",{"deep":[true,9007199254740993]}]`),
+			Custom: []byte(`{"expires_in":60}`), Retry: number(3), ReserveFor: number(600),
+		},
+		{Type: "HourlyReport", Args: []byte("[]")},
+		{Type: "Tables", Args: []byte(`[{"key":"one"}]`)},
+	} {
+		if got := c.Crons[i].Job; !reflect.DeepEqual(got, want) {
+			t.Errorf("entry %d:\n got %+v\nwant %+v", i, got, want)
 		}
 	}
-	if c.Crons[0].Queue != "critical" || c.Crons[1].Type != "HourlyReport" || c.Crons[2].Schedule != "@every 90s" {
+	if c.Crons[2].Schedule != "@every 90s" {
 		t.Errorf("entries: %+v", c.Crons)
 	}
 	if e := c.Crons[1]; e.Name != "report" || e.Missed != "all" || e.Backlog != 2 {

@@ -7,14 +7,22 @@ import (
 	"broker/core"
 )
 
-// Template builds the template for the jobs of a schedule: the job that PUSH would submit for a work unit, with
-// durations instead of times. The work unit needs no jid. Any goroutine may call it.
-func (f *Frontend) Template(unit []byte) (*core.Job, error) {
-	later, err := f.templateAt(unit, core.InstantOf(time.Unix(1, 0)))
+// JobTemplate is a job without a jid that is submitted again and again. Members that are nil have Faktory's defaults.
+type JobTemplate struct {
+	Type, Queue                  string
+	Args                         []byte // a JSON array
+	Custom                       []byte // a JSON object
+	Retry, ReserveFor, Backtrace *int64
+}
+
+// Template builds the job of a schedule: the one that PUSH would submit, with durations instead of times. Any goroutine
+// may call it.
+func (f *Frontend) Template(t *JobTemplate) (*core.Job, error) {
+	later, err := f.templateAt(t, core.InstantOf(time.Unix(1, 0)))
 	if err != nil {
 		return nil, err
 	}
-	job, err := f.templateAt(unit, 0)
+	job, err := f.templateAt(t, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -24,17 +32,21 @@ func (f *Frontend) Template(unit []byte) (*core.Job, error) {
 	return job, nil
 }
 
-// CheckUnit returns the error that Template would return.
-func CheckUnit(unit []byte) error {
-	_, err := new(Frontend).Template(unit)
+// Check returns the error that Template would return.
+func (t *JobTemplate) Check() error {
+	_, err := new(Frontend).Template(t)
 	return err
 }
 
 // templateAt builds the job that a PUSH at this instant would submit.
-func (f *Frontend) templateAt(unit []byte, now core.Instant) (*core.Job, error) {
-	var u workUnit
-	if err := parseWorkUnit(unit, &u); err != nil {
-		return nil, err
+func (f *Frontend) templateAt(t *JobTemplate, now core.Instant) (*core.Job, error) {
+	u := workUnit{
+		jobtype: []byte(t.Type), queue: []byte(t.Queue), args: t.Args, custom: t.Custom,
+		retry: valueOr(t.Retry, defaultRetry), retrySet: t.Retry != nil,
+		reserveFor: valueOr(t.ReserveFor, 0), backtrace: valueOr(t.Backtrace, 0),
+	}
+	if string(u.custom) == "{}" {
+		u.custom = nil // as in a PUSH
 	}
 	s, err := f.newJob(&u, &names{}, now)
 	if err != nil {
@@ -44,4 +56,11 @@ func (f *Frontend) templateAt(unit []byte, now core.Instant) (*core.Job, error) 
 		return nil, errors.New("such a job cannot be linked to others or belong to a batch")
 	}
 	return s.job, nil
+}
+
+func valueOr(p *int64, otherwise int64) int64 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
 }

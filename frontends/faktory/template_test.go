@@ -14,7 +14,11 @@ func TestScheduledJobEqualsAPushedOne(t *testing.T) {
 	s := setup(t)
 	unit := `{"jobtype":"T","queue":"q","args":[1,"a<b"],"retry":3,"reserve_for":600,` +
 		`"custom":{"unique_for":60,"expires_in":30,"x":1}}`
-	job, err := s.Front.(*Frontend).Template([]byte(unit))
+	retry, reserve := int64(3), int64(600)
+	job, err := s.Front.(*Frontend).Template(&JobTemplate{
+		Type: "T", Queue: "q", Args: []byte(`[1,"a<b"]`), Retry: &retry, ReserveFor: &reserve,
+		Custom: []byte(`{"unique_for":60,"expires_in":30,"x":1}`),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,23 +51,30 @@ func TestScheduledJobEqualsAPushedOne(t *testing.T) {
 	}
 }
 
-func TestCheckUnitNeedsNoBroker(t *testing.T) {
+func TestTemplatesAreCheckedWithoutABroker(t *testing.T) {
 	t.Parallel()
-	for unit, want := range map[string]string{
-		`{"jobtype":"T","args":[]}`:                                                "",
-		`{"args":[]}`:                                                              "jobtype",
-		`{"jobtype":"T","queue":"a b","args":[]}`:                                  "queue names",
-		`{"jobtype":"T","args":[],"custom":{"unique_for":"x"}}`:                    "unique_for",
-		`{"jobtype":"T","args":[],"custom":{"after":["12345678"]}}`:                "cannot be linked",
-		`{"jobtype":"T","args":[],"custom":{"parent":"12345678"}}`:                 "cannot be linked",
-		`{"jobtype":"T","args":[],"reserve_for":90000}`:                            "one day",
-		`{"jobtype":"T","args":[],"custom":{"expires_in":1}}`:                      "",
-		`{"jobtype":"T","args":[],"custom":{"expires_at":"2099-01-01T00:00:00Z"}}`: "only expires_in",
-		`{"jobtype":`: "invalid JSON",
+	day := int64(90000)
+	custom := func(text string) JobTemplate {
+		return JobTemplate{Type: "T", Args: []byte("[]"), Custom: []byte(text)}
+	}
+	for _, c := range []struct {
+		template JobTemplate
+		want     string
+	}{
+		{JobTemplate{Type: "T", Args: []byte("[]")}, ""},
+		{JobTemplate{Args: []byte("[]")}, "jobtype"},
+		{JobTemplate{Type: "T", Queue: "a b", Args: []byte("[]")}, "queue names"},
+		{JobTemplate{Type: "T", Args: []byte("[]"), ReserveFor: &day}, "one day"},
+		{custom(`{"unique_for":"x"}`), "unique_for"},
+		{custom(`{"after":["12345678"]}`), "cannot be linked"},
+		{custom(`{"parent":"12345678"}`), "cannot be linked"},
+		{custom(`{"expires_in":1}`), ""},
+		{custom(`{}`), ""},
+		{custom(`{"expires_at":"2099-01-01T00:00:00Z"}`), "only expires_in"},
 	} {
-		err := CheckUnit([]byte(unit))
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, not %q", unit, err, want)
+		err := c.template.Check()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, not %q", c.template, err, c.want)
 		}
 	}
 }

@@ -9,12 +9,13 @@ import (
 
 	"broker/config"
 	"broker/core"
+	"broker/frontends/faktory"
 )
 
 // scheduleLoader stores the cron entries of the configuration as schedules.
 type scheduleLoader struct {
 	broker   core.Broker
-	template func(unit []byte) (*core.Job, error)
+	template func(*faktory.JobTemplate) (*core.Job, error)
 	log      zerolog.Logger
 }
 
@@ -71,12 +72,18 @@ func (l *scheduleLoader) schedule(c *config.Cron, twins map[string]int) (core.Sc
 		Missed: map[string]core.Missed{"one": core.MissedOne, "all": core.MissedAll}[c.Missed], Backlog: c.Backlog,
 	}
 	if s.Name == "" {
-		s.Name = c.Type + " " + c.Schedule
+		s.Name = c.Job.Type + " " + c.Schedule
 		if twins[s.Name]++; twins[s.Name] > 1 {
 			s.Name += fmt.Sprintf(" (%d)", twins[s.Name])
 		}
 	}
 	var err error
-	s.Job, err = l.template(c.Unit)
+	s.Job, err = l.template(jobTemplate(&c.Job))
 	return s, err
+}
+
+// jobTemplate is the job of an entry, which the front-end reads as if it were pushed.
+func jobTemplate(j *config.CronJob) *faktory.JobTemplate {
+	t := faktory.JobTemplate(*j)
+	return &t
 }

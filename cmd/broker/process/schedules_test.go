@@ -14,6 +14,7 @@ import (
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
+	"broker/frontends/faktory"
 )
 
 // scheduleFixture is a broker with the schedules of a configuration.
@@ -29,11 +30,11 @@ func newScheduleFixture(t *testing.T) *scheduleFixture {
 	t.Helper()
 	f := &scheduleFixture{T: t, clock: coretest.NewClock()}
 	f.engine = openEngine(t, f.clock)
-	template := func(unit []byte) (*core.Job, error) {
-		if len(unit) == 0 {
+	template := func(t *faktory.JobTemplate) (*core.Job, error) {
+		if len(t.Args) == 0 {
 			return nil, errors.New("empty")
 		}
-		return &core.Job{Queue: "q", Body: unit}, nil
+		return &core.Job{Queue: "q", Body: t.Args}, nil
 	}
 	f.loader = scheduleLoader{broker: f.engine, log: zerolog.New(&f.log), template: template}
 	return f
@@ -61,9 +62,10 @@ func TestSchedulesFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
 	f := newScheduleFixture(t)
 	f.ask(&core.PutSchedule{Schedule: core.Schedule{Name: "other", Cron: "0 * * * *", Job: &core.Job{Queue: "q"}}})
-	hourly := config.Cron{Schedule: "0 * * * *", Type: "T", Unit: []byte("[]")}
+	hourly := config.Cron{Schedule: "0 * * * *", Job: config.CronJob{Type: "T", Args: []byte("[]")}}
 	named := config.Cron{
-		Name: "named", Schedule: "*/5 * * * *", Type: "T", Unit: []byte("[1]"), Missed: "one", Backlog: 3,
+		Name: "named", Schedule: "*/5 * * * *", Missed: "one", Backlog: 3,
+		Job: config.CronJob{Type: "T", Args: []byte("[1]")},
 	}
 	f.loader.load([]config.Cron{hourly, hourly, named})
 	all := f.want("T 0 * * * *", "T 0 * * * * (2)", "named", "other")
@@ -81,7 +83,7 @@ func TestSchedulesFollowTheConfiguration(t *testing.T) {
 	if f.log.Len() != 0 {
 		t.Errorf("nothing has changed, log: %s", f.log.String())
 	}
-	named.Unit = []byte("[2]")
+	named.Job.Args = []byte("[2]")
 	f.loader.load([]config.Cron{named, {Name: "refused", Schedule: "0 * * * *"}})
 	all = f.want("named", "other")
 	if s := all[0]; s.Runs != 1 || s.LastSeq == 0 || string(s.Job.Body) != "[2]" {

@@ -10,7 +10,6 @@ import (
 	"broker/access"
 	"broker/config"
 	"broker/core"
-	"broker/frontends/faktory"
 )
 
 // Settings are the settings of a broker, and the parts of them that package config cannot read, since it knows no other
@@ -50,8 +49,8 @@ func (s *Settings) read(c *config.Config) []config.Problem {
 		setting := fmt.Sprintf("principal[%d]", i)
 		problems = append(problems, readPrincipal(&s.principals[i], &c.Principals[i], setting)...)
 	}
-	for i, entry := range c.Crons {
-		if err := faktory.CheckUnit(entry.Unit); err != nil {
+	for i := range c.Crons {
+		if err := jobTemplate(&c.Crons[i].Job).Check(); err != nil {
 			problems = append(problems, config.Problem{Setting: fmt.Sprintf("cron[%d].job", i), Text: err.Error()})
 		}
 	}
