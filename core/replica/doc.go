@@ -39,8 +39,8 @@
 // connection of a leader that dies, or when no more of it arrives for a while (sink.watch).
 //
 // A copy may be newer than the index of its snapshot, which is that of the last flush; the member skips the entries
-// that it has. With the index of its checkpoint fewer entries would be sent, but raft stores a snapshot with the list of
-// members at its index and does not give the list of any other index.
+// that it has. With the index of its checkpoint fewer entries would be sent, but raft stores a snapshot with the list
+// of members at its index and does not give the list of any other index.
 //
 // # One leader at a time
 //

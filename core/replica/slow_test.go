@@ -114,8 +114,8 @@ func TestANodeLogsThatItsDiskIsSlow(t *testing.T) {
 	want(false, is, was)
 }
 
-// A leader whose writes take much longer than those of a follower hands the lead over, and clients go on there. The disk
-// is as slow as the test says, by the time that the log measures, so that it is slow compared with any machine.
+// A leader whose writes take much longer than those of a follower hands the lead over, and clients go on there. The
+// disk is as slow as the test says, by the time that the log measures, so that it is slow compared with any machine.
 func TestTheLeadLeavesASlowDisk(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
