@@ -135,6 +135,8 @@ func TestAChangeDuringASelectionIsShownAfterIt(t *testing.T) {
 		t.Error("the page was renewed below a selection")
 	}
 	b.run(chromedp.Click(box))
+	b.wants("1 new") // the pointer is on the row
+	b.run(chromedp.Click("[data-take]"))
 	b.wants("below-it")
 	b.clean("a change below a selection")
 }

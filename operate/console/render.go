@@ -32,10 +32,10 @@ func loadPages(c *Console) (*pages, error) {
 	functions := template.FuncMap{
 		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "seconds": seconds,
 		"bytes": size,
-		"ago":   c.ago, "until": c.until, "age": c.age, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime,
+		"ago":   c.ago, "until": c.until, "age": c.age, "clock": clockTag, "clockShort": c.clockShort,
 		"pathEscape":  pathEscape,
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
-		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent,
+		"clockOf": func(t time.Time) template.HTML { return clockTag(&t) }, "json": chartJSON, "percent": percent,
 		"short": short,
 		"list":  func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
 		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow,
@@ -47,7 +47,8 @@ func loadPages(c *Console) (*pages, error) {
 		"undoable": func(e service.AuditEntry) bool {
 			return e.UndoUntil != nil && c.options.Now().Before(*e.UndoUntil)
 		},
-		"runs": func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
+		"auditID": service.AuditID,
+		"runs":    func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html",
 		"templates/parts_*.html")
@@ -348,10 +349,25 @@ func (c *Console) relative(t *time.Time, text func(time.Duration) string) templa
 	if t == nil || t.IsZero() {
 		return ""
 	}
-	exact := t.UTC().Format("2006-01-02 15:04:05 UTC")
-	// made of numbers and units only
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
-		t.UTC().Format(time.RFC3339), exact, text(c.options.Now().Sub(*t))))
+	return timeTag(t, "", text(c.options.Now().Sub(*t)))
+}
+
+// timeTag is an instant as an element of a page. The instant is also in its attributes: the script shows it in the zone
+// that the browser's user has chosen. text is made of numbers and units only.
+func timeTag(t *time.Time, attribute, text string) template.HTML {
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC"%s>%s</time>`,
+		t.UTC().Format("2006-01-02T15:04:05.000Z"), clockTime(t), attribute, text))
+}
+
+// isClock marks the elements of instants that show a clock time.
+const isClock = " data-clock"
+
+// clockTag is clockTime as an element of a page.
+func clockTag(t *time.Time) template.HTML {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return timeTag(t, isClock, clockTime(t))
 }
 
 // clockTime formats an instant for a table.
@@ -363,14 +379,12 @@ func clockTime(t *time.Time) string {
 }
 
 // clockShort formats an instant: the time if it is today, otherwise the date.
-func (c *Console) clockShort(t *time.Time) string {
+func (c *Console) clockShort(t *time.Time) template.HTML {
 	if t.UTC().Format(time.DateOnly) == c.options.Now().UTC().Format(time.DateOnly) {
-		return t.UTC().Format("15:04:05.000")
+		return timeTag(t, isClock, t.UTC().Format("15:04:05.000"))
 	}
-	return t.UTC().Format("2 Jan 15:04:05")
+	return timeTag(t, isClock, t.UTC().Format("2 Jan 15:04:05"))
 }
-
-func isoTime(t *time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // percent is part of whole, for a progress element.
 func percent(part, whole any) int {

@@ -128,7 +128,7 @@ func (s *Service) note(c *session, e AuditEntry) core.Commit {
 		s.o.Audited(e)
 	}
 	if e.inverse != nil {
-		c.caller.Made.Add(auditID(e.Number))
+		c.caller.Made.Add(AuditID(e.Number))
 	}
 	return c.writeMeta(auditName(e.Number), e.stored())
 }

@@ -275,7 +275,8 @@ func (s *Service) maySet(ctx context.Context, c *session, op core.Op) error {
 // AuditPrefix begins the id of an entry of the audit log, in Made. Its number follows.
 const AuditPrefix = "audit-"
 
-func auditID(number uint64) string { return AuditPrefix + strconv.FormatUint(number, 10) }
+// AuditID is the id of an entry of the audit log, in Made.
+func AuditID(number uint64) string { return AuditPrefix + strconv.FormatUint(number, 10) }
 
 // UndoChange undoes a change of a setting that is in the audit log. It is refused if the setting has changed since, or
 // after UndoFor. The new entry says what it undoes.
@@ -303,7 +304,7 @@ func (s *Service) undoChange(c *session, e *AuditEntry, op core.Op) (core.Commit
 	if text := settingText(now); now == nil || text != e.now {
 		return 0, &Error{Code: CodeNoUndo, Detail: "it has changed since; now it is: " + text}
 	}
-	undo := AuditEntry{Action: settingAction(op, e.Action), Target: e.Target, Detail: "undoes " + auditID(e.Number)}
+	undo := AuditEntry{Action: settingAction(op, e.Action), Target: e.Target, Detail: "undoes " + AuditID(e.Number)}
 	commit, err := s.applied(c, undo, op)
 	if err != nil {
 		return commit, err

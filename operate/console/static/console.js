@@ -31,7 +31,7 @@
     document.body.classList.toggle('lost', now);
     document.getElementById('offline')?.classList.toggle('shown', now);
     document.querySelectorAll('[data-mark]').forEach((m) => {
-      m.textContent = now ? `${m.dataset.mark} as of ${new Date(answered).toISOString().slice(11, 19)} UTC` : m.dataset.mark;
+      m.textContent = now ? `${m.dataset.mark} as of ${stamp(answered).slice(11)} ${zoneName()}` : m.dataset.mark;
     });
     showLive();
   };
@@ -75,6 +75,86 @@
     if (!focused || (document.activeElement && document.activeElement !== document.body)) return;
     [...document.querySelectorAll('a, button, summary, input, select, [tabindex]')].find((el) => focusName(el) === focused)?.focus({ preventScroll: true });
   });
+  // While the pointer or the keyboard focus is on a row, the rows of all tables stand still: a refresh changes their texts, keeps the
+  // rows that have left the list, and leaves new rows out. A button says how many, and takes them.
+  let taking = false; // the next refresh moves rows
+  let holding = false; // the refresh that is being shown does not
+  let waiting = 0; // new rows that are left out
+  const onRows = () => document.querySelector('main tbody tr:hover') !== null || document.activeElement?.closest('main tbody') != null;
+  const rowKey = (tr) => tr.dataset.key ?? tr.querySelector('input[name="id"]')?.value ?? tr.querySelector('a.name')?.getAttribute('href') ?? tr.querySelector('td.main')?.textContent;
+  const byKey = (body) => new Map([...body.rows].map((tr) => [rowKey(tr), tr]));
+  const holdRows = (old, next) => {
+    const rows = byKey(next);
+    if (rows.size !== next.rows.length || rows.has(undefined) || byKey(old).has(undefined)) return; // no names tell the rows apart
+    const held = [...old.rows].map((tr) => {
+      const now = rows.get(rowKey(tr));
+      rows.delete(rowKey(tr));
+      if (now) return now;
+      const left = tr.cloneNode(true);
+      left.classList.add('left');
+      left.title = 'no longer in this list';
+      return left;
+    });
+    next.replaceChildren(...held);
+    waiting += rows.size;
+  };
+  const showWaiting = () => {
+    const button = document.querySelector('#fresh button');
+    button.hidden = waiting === 0;
+    button.textContent = `${waiting} new`;
+  };
+  document.addEventListener('htmx:before:swap', (e) => {
+    if (!of('frame', e) || e.defaultPrevented) return;
+    holding = !taking && onRows();
+    taking = false;
+    waiting = 0;
+  });
+  window.htmx?.registerExtension('rows', {
+    htmx_before_morph_node: (_, { oldNode, newNode }) => {
+      if (holding && oldNode.tagName === 'TBODY' && oldNode.closest('main')) holdRows(oldNode, newNode);
+    },
+  });
+  document.addEventListener('htmx:after:swap', showWaiting);
+  const take = () => { taking = true; changed(); };
+
+  // Times: how long ago they were, or the clock, in UTC or in the zone of the browser. The server sends ages, and clock times in UTC.
+  const times = () => localStorage.getItem('times') || 'ages';
+  const zone = () => (times() === 'local' ? undefined : 'UTC');
+  const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zoneName = () => zone() ?? ownZone;
+  const stamp = (t) => new Date(t).toLocaleString('sv-SE', { timeZone: zone() }); // 2026-01-31 14:05:09
+  const sent = new WeakMap(); // what the server sent for an element, and what is shown
+  const clockText = (text, at) => {
+    const full = stamp(at);
+    const short = full.slice(0, 10) === stamp(Date.now()).slice(0, 10) && !/^\d{4}-/.test(text);
+    return (short ? full.slice(11) : full) + (text.match(/\d(\.\d{3})$/)?.[1] ?? '');
+  };
+  const showTimes = () => {
+    document.querySelectorAll('time[datetime]').forEach((t) => {
+      if (sent.get(t)?.shown !== t.textContent) sent.set(t, { text: t.textContent });
+      const was = sent.get(t);
+      const asSent = t.dataset.clock === undefined ? times() === 'ages' : times() !== 'local';
+      was.shown = asSent ? was.text : clockText(was.text, t.dateTime);
+      if (t.textContent !== was.shown) t.textContent = was.shown;
+      t.title = `${stamp(t.dateTime)} ${zoneName()}`;
+    });
+    document.querySelectorAll('[data-zone]').forEach((z) => { z.textContent = zoneName(); });
+    const choice = document.querySelector('[data-times]');
+    if (!choice || choice.firstChild) return;
+    const select = document.createElement('select');
+    select.setAttribute('aria-label', 'Times shown');
+    select.append(new Option('Ages', 'ages'), new Option('Clock, UTC', 'utc'));
+    if (ownZone !== 'UTC') select.append(new Option(`Clock, ${ownZone}`, 'local'));
+    select.value = times();
+    choice.append(select);
+  };
+  document.addEventListener('change', (e) => {
+    if (!e.target.closest?.('[data-times]')) return;
+    localStorage.setItem('times', e.target.value);
+    showTimes();
+    redraw();
+  });
+
   // A log shows its end, or keeps its scroll position.
   const end = 1e9;
   let scrolled = end;
@@ -87,6 +167,7 @@
   document.addEventListener('DOMContentLoaded', scrollLog);
   setInterval(() => {
     if (asking && Date.now() - asking > answerWithin) offline(true);
+    if (waiting > 0 && !onRows()) changed(); // nobody looks at the rows any more
     if (!document.hidden && document.getElementById('stream') && Date.now() - fetched >= tickEvery) { fetched = Date.now(); told++; }
     const able = live() && !lost && !selecting && !document.hidden && document.getElementById('stream') && !busy();
     if (able && Date.now() - Math.max(answered, visibleSince) > staleAfter) { location.reload(); return; }
@@ -155,10 +236,9 @@
     return `${+(v / 3600).toPrecision(3)} h`;
   };
 
-  // Times are UTC, as everywhere in the console.
   const days = 86400;
   const clock = (_, splits, __, ___, step) => splits.map((v) => {
-    const t = new Date(v * 1000).toISOString();
+    const t = stamp(v * 1000);
     if (step >= days) return t.slice(5, 10);
     return step >= 60 ? t.slice(11, 16) : t.slice(11, 19);
   });
@@ -213,11 +293,11 @@
       padding: [12, 8, 0, 0],
       cursor: { drag: { x: true, y: false, setScale: false, dist: 8 }, points: { size: 6 } },
       legend: { live: true, markers: { width: 0, fill: (u, i) => u.series[i].stroke() } },
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      tzDate: (seconds) => (zone() ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
       axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, ...(d.whole && { incrs: counts }), ...(d.unit === 's' && { incrs: spans }), values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
       hooks: { setCursor: [(u) => hover(u, el)], setSelect: [(u) => brush(u, el)], draw: [(u) => marks(u, el)] },
-      series: [{ label: 'at', value: (_, v) => (v == null ? '' : `${new Date(v * 1000).toISOString().slice(5, 19).replace('T', ' ')} UTC`) }, ...d.labels.map((label, i) => {
+      series: [{ label: 'at', value: (_, v) => (v == null ? '' : `${stamp(v * 1000).slice(5)} ${zoneName()}`) }, ...d.labels.map((label, i) => {
         const colour = css(d.colours[i]);
         return {
           label,
@@ -236,11 +316,12 @@
     document.querySelectorAll('.chart').forEach(draw);
   };
   addEventListener('resize', () => charts.forEach((c, el) => c.plot.setSize({ width: el.clientWidth, height })));
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  const redraw = () => {
     charts.forEach((c) => c.plot.destroy());
     charts.clear();
     drawAll();
-  });
+  };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 
   // Parts of a page stay open or closed over a refresh.
   const folds = new Map();
@@ -346,6 +427,7 @@
     if (button.dataset.copy !== undefined) copy(button);
     if (button.dataset.saveFilter !== undefined) saveFilter();
     if (button.dataset.forgetFilter !== undefined) { const all = saved(); delete all[button.dataset.forgetFilter]; save(all); }
+    if (button.dataset.take !== undefined) take();
     if (button.dataset.live !== undefined) { sessionStorage.setItem('live', live() ? 'off' : 'on'); showLive(); changed(); }
   });
   document.addEventListener('keydown', (e) => {
@@ -410,7 +492,7 @@
     setTimeout(() => { if (next.isConnected) location.replace(next.href); }, 150);
   };
 
-  const ready = () => { search(); measure(); keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
+  const ready = () => { showTimes(); search(); measure(); keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
   document.addEventListener('DOMContentLoaded', ready);
   document.addEventListener('htmx:after:swap', ready);
 })();
