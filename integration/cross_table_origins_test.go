@@ -162,7 +162,7 @@ func gearmanWords(p gearmanclient.Packet) string {
 // workUnit is the JSON that a Faktory client pushes.
 func (c *tableCell) workUnit(custom, more string) string {
 	if c.end == "expired" {
-		custom += `,"expires_in":1`
+		custom += fmt.Sprintf(`,"expires_in":%d`, int(tableUnclaimed.Seconds()))
 	}
 	return fmt.Sprintf(`{"jid":%q,"jobtype":%q,"queue":%q,"args":["hi"],"reserve_for":%d,"custom":{%s}%s}`,
 		c.id, c.queue, c.queue, int(tableFaktoryLease.Seconds()), custom, more)

@@ -21,6 +21,7 @@ const (
 	tableDefaultLease = 15 * time.Second // of a Gearman job that a Workq or Faktory worker has leased
 	tableFaktoryLease = time.Minute      // Faktory's minimum
 	tableMortal       = 15 * time.Second // time to live of jobs that expire
+	tableUnclaimed    = time.Minute      // time to live of Faktory jobs that no worker asks for
 	tableMargin       = 1500 * time.Millisecond
 )
 
@@ -164,7 +165,7 @@ func (c *tableCell) run(want string, words map[string][3]string) {
 	})
 	patient := part(want, "client") == "waits on"
 	if strings.HasPrefix(want, "no worker gets it") {
-		time.Sleep(2*time.Second + tableMargin) // the time to live, and up to a second until a scheduled job is due
+		time.Sleep(tableUnclaimed + tableMargin + time.Second) // a scheduled job is due after up to a second
 		if c.worker.take(c, false) != nil {
 			c.t.Fatal("a worker received the job")
 		}

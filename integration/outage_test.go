@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,12 +14,17 @@ func TestRunSaysThatNoWorkerAsks(t *testing.T) {
 	harness.BrokerOnly(t)
 	b := start(t)
 	for _, more := range [][]string{nil, {"--ephemeral"}} {
-		argv := append([]string{
-			harness.Binary(t), "run", "nobody", "hello", "--server", b.HTTP, "--timeout", "10s",
-		}, more...)
-		r := harness.Exec(t, harness.Command{Argv: argv})
-		if r.Code == 0 || !strings.Contains(r.Stderr, "still waiting: No worker asks for jobs of this queue") {
-			t.Errorf("%q: exit code %d, %s", argv, r.Code, r.Stderr)
+		argv := append([]string{harness.Binary(t), "run", "nobody", "hello", "--server", b.HTTP}, more...)
+		run := harness.Spawn(t, harness.Command{Argv: argv})
+		harness.Eventually(t, func() string {
+			if out := run.Output(); !strings.Contains(out, "still waiting: No worker asks for jobs of this queue") {
+				return fmt.Sprintf("%q printed %q", argv, out)
+			}
+			return ""
+		})
+		r := harness.Exec(t, harness.Command{Argv: append(argv, "--timeout", "1s")})
+		if r.Code == 0 {
+			t.Errorf("%q: exit code 0 after its timeout, %s", argv, r.Stdout)
 		}
 	}
 }

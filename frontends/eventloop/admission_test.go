@@ -24,7 +24,7 @@ func TestAClientWithoutRightsMaySendLittleInput(t *testing.T) {
 		member.send("login\n")
 		const size = frontends.MaxInputWithoutRights
 		for _, c := range []*client{guest, member} {
-			go func() { // ends with the connection; a failure shows below
+			go func() { // ends with the connection
 				// The guest's input is not read to the end.
 				_, _ = fmt.Fprintf(c, "body %d\n%s\n", 2*size, strings.Repeat("x", 2*size))
 			}()
