@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -52,14 +53,17 @@ func inverseOf(op core.Op) *inverse {
 	return i
 }
 
-// op decodes an operation.
+// op decodes an operation. It refuses one of another version with an unknown kind or field: without that field it could
+// set something else than what was there before.
 func (i *inverse) op() (core.Op, error) {
 	at := slices.IndexFunc(settingKinds, func(t reflect.Type) bool { return t.Name() == i.Kind })
 	if at < 0 {
 		return nil, fmt.Errorf("there is no setting %s", i.Kind)
 	}
 	op := reflect.New(settingKinds[at]).Interface().(core.Op)
-	return op, json.Unmarshal(i.Op, op)
+	d := json.NewDecoder(bytes.NewReader(i.Op))
+	d.DisallowUnknownFields()
+	return op, d.Decode(op)
 }
 
 // presently returns the operation that sets what op would change to what it is now; nil if op changes no setting.
@@ -329,7 +333,13 @@ func (l *auditLog) undoable(number uint64, now time.Time) (AuditEntry, core.Op, 
 		return e, nil, &Error{Code: CodeNoUndo, Detail: "it is too late to undo this change"}
 	default:
 		op, err := e.inverse.op()
-		return e, op, err
+		if err != nil {
+			return e, nil, &Error{
+				Code:   CodeNoUndo,
+				Detail: "this change was stored by another version of the broker, which must undo it: " + err.Error(),
+			}
+		}
+		return e, op, nil
 	}
 }
 

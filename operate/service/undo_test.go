@@ -326,3 +326,27 @@ func (s *Service) share(t *testing.T, queue, tag string) {
 		t.Fatal(err)
 	}
 }
+
+// An older program reads what a newer one has stored: it undoes a change as a whole or not at all.
+func TestUndoOfAChangeOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	for text, refused := range map[string]bool{
+		`{"kind": "PauseQueue", "op": {"Queue": "q", "Paused": true}}`:                        false,
+		`{"kind": "PauseQueue", "op": {"Queue": "q", "Paused": true, "Until": 5}}`:            true,
+		`{"kind": "PutLimit", "op": {"Limit": {"Queue": "q", "Throttle": {"PerMinute": 5}}}}`: true,
+		`{"kind": "PauseWorkers", "op": {}}`:                                                  true,
+		`{"kind": "PauseQueue", "op": {"Queue": 7}}`:                                          true,
+	} {
+		i := &inverse{}
+		if err := json.Unmarshal([]byte(text), i); err != nil {
+			t.Fatal(err)
+		}
+		until := s.Now().Time().Add(UndoFor)
+		s.audit.entries = []AuditEntry{{Number: 1, UndoUntil: &until, inverse: i}}
+		_, op, err := s.audit.undoable(1, s.Now().Time())
+		if IsCode(err, CodeNoUndo) != refused || (op == nil) != refused {
+			t.Errorf("%s: %v, %v", text, op, err)
+		}
+	}
+}
