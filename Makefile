@@ -63,8 +63,11 @@ test-parts:
 	@$(MAKE) --no-print-directory $(if $(filter true,$(CI)),race unraced,units)
 	@$(TIMED) build $(MAKE) --no-print-directory tested integration-compiled
 	@echo "== test the built broker; nothing of this is cached, since Go cannot know that it depends on the program"
-	@BROKER_BIN=$(TESTED) DIR=integration $(TIMED) integration $(GOTEST) integration -count=1 -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
+	@BROKER_BIN=$(TESTED) DIR=integration $(TIMED) integration $(GOTEST) integration -count=1 -timeout 30m $(LONGEST) $$(cd integration && go list ./... | grep -vE '^broker/integration(/console|/cluster|/packages)?$$')
 	@BROKER_FOLLOWER=1 BROKER_BIN=$(TESTED) DIR=integration $(TIMED) follower $(GOTEST) follower -count=1 -timeout 10m -run '$(THROUGH)' .
+
+# The longest packages begin first, so that no processor waits for them at the end.
+LONGEST := . ./console ./cluster
 
 # A client of each protocol that reaches the broker through a node that follows.
 THROUGH := TestOfficialClientPushes|TestWorkqAddLease|TestGoBeanstalk|TestConveyorWorkers|TestGearmanCommandLineClientAndWorker|TestSQSFlowsOfPublishedClients
@@ -141,13 +144,15 @@ replaced: ## check that go.mod takes all libraries as published
 # With the race detector these tests take minutes. One goroutine does nearly all of the work of these tests, and all of it in these
 # packages. make nightly runs everything with the race detector.
 SLOW := TestCrashDuringRecoveryLosesNoAcknowledgedJob|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|$\
-	TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestSimulatedLivesKeepAcknowledgedState|TestTornTailIsCut|$\
+	TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestTornTailIsCut|$\
 	TestCrashDuringUpgradeLosesNoJob|TestSharingTable|TestLongestWaitingWorkerGetsTheJob|TestRestoreYieldsTheStoreAtThatTime|$\
 	TestSalvagedStoreServesTheRemainingJobs|TestEveryAppendOutcomeKeepsAcknowledgedJobs|TestDocsListTheRightsOfEachRole|$\
 	TestSalvageLosesTheDamagedBlocksOnly|TestJobsThatLeaveInRandomOrderKeepTablesLarge|TestNewJobsAreNotWrittenAgain|$\
-	TestRolesLimitPagesAndChanges|TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesWhenOneIsMissingOrCut|$\
-	TestStateAfterEachActionOnEachState
-SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
+	TestRolesLimitPagesAndChanges|TestMemberReplaysEntriesLostInACrash|TestSalvageReadsTheOtherTablesAndTheRestOfACutOne|$\
+	TestStateAfterEachActionOnEachState|TestSalvageWithoutAManifestReadsAllTablesAndLogs|TestSeedsThatOnceFailed
+# These lives of the simulation are among those of sim-short.
+SIMULATION := TestSimulatedLivesKeepAcknowledgedState
+SEQUENTIAL := ^broker/(core/internal/(find|limit|link|machine|queue|record|timer)|core/crontab|config)$$
 # Tests of memory, which the race detector changes, and tests that its build tag leaves out.
 MEASURING := Allocat|LittleMemory|KeepNoMemory|KeepTheRestInMemory|NoNewPage|NoTimeline|CostAnIndexOnly|LeaveNothingOnDisk
 
@@ -162,7 +167,7 @@ race-compiled:
 .PHONY: race
 race: race-compiled tool-gotestsum ## test with the race detector, without integration and what has no use for it
 	@echo "== test with the race detector"
-	@CGO_ENABLED=1 $(TIMED) race $(GOTEST) race -race -timeout 30m -skip '$(SLOW)' $(RACED)
+	@CGO_ENABLED=1 $(TIMED) race $(GOTEST) race -race -timeout 30m -skip '$(SLOW)|$(SIMULATION)' $(RACED)
 
 # What make race leaves out, without the race detector.
 .PHONY: unraced
@@ -189,7 +194,7 @@ sim: ## simulate SEEDS (1000) lives of the core with crashes
 
 .PHONY: sim-short
 sim-short:
-	SIM_SEEDS=100 go test -count=1 -timeout 30m -run Simulated -v ./core/internal/sim
+	SIM_SEEDS=100 go test -count=1 -timeout 30m -run '$(SIMULATION)' -v ./core/internal/sim
 
 .PHONY: torture
 torture: tested ## kill the broker TORTURE_ROUNDS (100) times under load, fill its disk, flood it
