@@ -115,7 +115,7 @@ func beginArchivedLoad(t *testing.T, b *harness.Broker, name string) *archivedLo
 }
 
 // end ends the load; it returns what an archive has that was so far behind when it was asked, and the number of other
-// jobs. A reply may leave a moment before the archive knows of its commit, but not before it knows of the commit before.
+// jobs. A reply may leave a moment before the archive knows of its commit, but not before it knows of earlier ones.
 func (l *archivedLoad) end(asked time.Time, lag time.Duration) (older []string, others int) {
 	close(l.stop)
 	l.wait.Wait()
