@@ -63,6 +63,11 @@ type BrokerOptions struct {
 	Clock clock.Monotonic
 	Told  func(say []byte) // gets what Node.Tell sends, on one goroutine; it must not block
 
+	// Register is called with each link, after the clients are registered with the leader and before anything else is
+	// asked: the owner asks what the leader is to know of it. It must not block, nor must what handles an answer. If an
+	// answer does not come, the next link registers all again. May be nil.
+	Register func(ask func(say []byte, handle func(answer []byte)))
+
 	// OneLink ends all clients, and the broker, with the first link: for front-ends that keep something at the leader
 	// beside their clients.
 	OneLink bool
@@ -100,7 +105,8 @@ type client struct {
 // list is a list of replies from a leader.
 type list struct {
 	replies []byte
-	shift   uint64 // of its commits
+	shift   uint64      // of its commits
+	told    core.Commit // before it, as the leader counts
 }
 
 // asked is a message whose answer depends on a commit that was not told yet.
@@ -229,7 +235,7 @@ func (b *Broker) fetch(id core.ClientID, into []core.Reply) []core.Reply {
 	into = append(into, c.ready...)
 	c.ready = nil
 	from := len(into)
-	into = b.decodeAll(c.pushed, into)
+	into = c.decodeAll(b, c.pushed, into)
 	b.pushed(c, into[from:])
 	c.took(c.pushed)
 	c.pushed = nil
@@ -271,14 +277,14 @@ func (b *Broker) read(c *client) {
 	replies := append(c.result[:0], c.ready...)
 	c.ready = nil
 	from := len(replies)
-	replies = b.decodeAll(c.before, replies)
+	replies = c.decodeAll(b, c.before, replies)
 	b.pushed(c, replies[from:])
 	c.took(c.before)
 	if _, cancels := c.ops[0].(*core.CancelWaits); cancels { // the leader has given the jobs back
 		replies = slices.DeleteFunc(replies, func(r core.Reply) bool { return r.Kind != core.EventReply })
 	}
 	from = len(replies)
-	replies = b.decode(c.answer, replies)
+	replies = c.decode(b, c.answer, replies)
 	answer := replies[from:]
 	ended := b.note(&c.kept, c.ops, answer)
 	if commit := newest(answer); commit > b.Committed() {
@@ -340,11 +346,18 @@ func (b *Broker) certain(commit core.Commit) {
 	}
 }
 
-func (b *Broker) decodeAll(all []list, into []core.Reply) []core.Reply {
+// decodeAll is decode for several lists.
+func (c *client) decodeAll(b *Broker, all []list, into []core.Reply) []core.Reply {
 	for _, l := range all {
-		into = b.decode(l, into)
+		into = c.decode(b, l, into)
 	}
 	return into
+}
+
+// decode is Broker.decode for replies to the client, whose lock is held.
+func (c *client) decode(b *Broker, l list, into []core.Reply) []core.Reply {
+	c.kept.told = max(c.kept.told, l.told+core.Commit(l.shift))
+	return b.decode(l, into)
 }
 
 // decode appends a list of replies, which use its memory from then on.
@@ -434,6 +447,7 @@ func (b *Broker) dropAll() {
 	for _, c := range all {
 		c.drop()
 	}
+	b.questions.refuse()
 }
 
 // sorted are all clients in the order of their numbers. The broker's lock is held.

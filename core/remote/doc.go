@@ -14,7 +14,8 @@
 // memory.
 //
 // Beside operations, the owners of both sides speak to each other: what the front-ends of all nodes share and the core
-// does not know is at the leader. Clients of such front-ends end with the link (OneLink).
+// does not know is at the leader. With each link the node's front-ends first register what the leader is to know of
+// their clients; questions without an answer are asked again behind that. Some clients end with the link (OneLink).
 //
 // When a link ends, its clients end at the leader: a node that has died leaves no leases behind.
 //
@@ -25,6 +26,7 @@
 //
 //	node                                                   leader, before it serves
 //	clients, queues, listeners, foreground jobs ─────────▶ its history: term, last commit, last message of the node
+//	what front-ends register, their questions ───────────▶
 //	joins, leases ─ kept until all nodes have come here ─▶ or 100 ms are over; then what nobody resumed ends
 //	                                           ◀────────── serves
 //	what is lost, what waits, what had no answer ────────▶

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"slices"
 
 	"broker/core"
@@ -11,12 +12,13 @@ import (
 // it is known whether that commit is lost.
 //
 //	            no reply has come                          its reply depends on a lost commit
-//	reads       asked again                                the connection is closed
+//	reads       asked again                                asked again: if the reply is not the same, or was one of
+//	                                                       several, the connection is closed
 //	registers   asked again                                nothing: the node registers its effect again
-//	repeats     asked again: twice is as once              asked again
+//	repeats     asked again: twice is as once              asked again, as for changes
 //	changes     asked again unless the history has it,     asked again: if the reply is not the same, the
 //	            otherwise the connection is closed         connection is closed
-//	never     the connection is closed                   nothing
+//	never       the connection is closed                   nothing
 type fate uint8
 
 const (
@@ -44,7 +46,10 @@ func again(ops []core.Op, applied bool) bool {
 
 // sameReply reports whether the second reply to an operation says what the first said. A job that is not there any more
 // is as good as one that has ended: its submission is lost, and nobody was told of it.
-func sameReply(first, second *core.Reply) bool {
+func sameReply(op core.Op, first, second *core.Reply) bool {
+	if fateOf(op) == reads {
+		return bytes.Equal(bytesOf(*first), bytesOf(*second))
+	}
 	if first.Answer != nil || second.Answer != nil {
 		return false
 	}
@@ -57,4 +62,12 @@ func sameReply(first, second *core.Reply) bool {
 	}
 	return first.Kind == second.Kind && first.Seq == second.Seq && first.N == second.N &&
 		(first.Kind == core.Submitted || first.Cursor == second.Cursor) // the client is not told when a job was created
+}
+
+// bytesOf is all that a reply says, without its commit.
+func bytesOf(r core.Reply) []byte {
+	r.Commit = 0
+	var w coder
+	reply(&w, &r)
+	return w.buf
 }

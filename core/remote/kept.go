@@ -21,6 +21,7 @@ type kept struct {
 	watches   map[uint64]*watched    // by tag
 	leases    map[uint64]held        // by job; see hold
 	pruneAt   int                    // length of leases at which those that have ended are dropped
+	told      core.Commit            // the newest commit before the replies that were read; as clients see it
 }
 
 // watched is a submission whose client waits for more replies.
@@ -41,10 +42,11 @@ type held struct {
 	worker string
 	until  core.Instant // zero: until the connection closes
 	shown  core.Commit  // with which the client is told of it; as clients see it
+	stored core.Commit  // once this is told, the lease is stored if it ever is; as clients see it
 	memory bool         // of a job that only the memory of the leader has
 }
 
-// isStored reports whether a lease goes on without its node, once its commit is told.
+// isStored reports whether a lease goes on without its node, once it is stored.
 func (l *held) isStored() bool { return l.holder != core.HeldByConn && !l.memory }
 
 // jobLease is a lease of a job.
@@ -248,19 +250,20 @@ func heldBy(op *core.Lease, r *core.Reply) held {
 	return l
 }
 
-// hold keeps a lease that is not stored, and any other until the client is told of it: if it is lost before, it must
-// continue.
+// hold keeps a lease that is not stored, and any other until it is: if it is lost before, it must continue.
 func (b *Broker) hold(k *kept, r *core.Reply, l held) {
-	if l.isStored() && l.shown <= b.Committed() {
-		return
-	}
+	l.stored = max(r.Commit, k.told+maxUntold)
 	k.restore(r.Seq, l)
 	if len(k.leases) >= max(k.pruneAt, minPruned) {
-		k.dropStored(b.Committed())
+		k.dropStored(k.told)
 		k.dropEnded(b.Now(), b.Committed())
 		k.pruneAt = 2 * len(k.leases)
 	}
 }
+
+// maxUntold is how many commits a leader has at most that it has not told with a reply: one is on its way to the disk,
+// and one takes changes.
+const maxUntold = 2
 
 // restore keeps a lease, also again if its end is lost.
 func (k *kept) restore(seq uint64, l held) {
@@ -282,20 +285,20 @@ func (k *kept) dropEnded(now core.Instant, told core.Commit) {
 // dropStored drops the leases that are stored in certain commits.
 func (k *kept) dropStored(certain core.Commit) {
 	for seq, l := range k.leases {
-		if l.isStored() && l.shown <= certain {
+		if l.isStored() && l.stored <= certain {
 			delete(k.leases, seq)
 		}
 	}
 }
 
-// lose marks the leases that clients were not told of, and whose commits are lost: they are told only if another leader
+// lose marks the leases whose commits may be lost. Those that clients were not told of are told only if another leader
 // continues them. The next leader uses the numbers of those commits again.
 func (k *kept) lose(told core.Commit) {
 	for seq, l := range k.leases {
-		if l.shown > told {
+		if l.stored = math.MaxUint64; l.shown > told {
 			l.shown = math.MaxUint64
-			k.leases[seq] = l
 		}
+		k.leases[seq] = l
 	}
 }
 

@@ -153,3 +153,74 @@ func loseSubmission(t *testing.T, job *core.Job) {
 		t.Error("the client is closed")
 	}
 }
+
+// A lease that its client was told of before it was committed goes on when it is lost with its leader, also one that
+// does not end with its connection.
+func TestLeaseThatWasToldBeforeItsCommitGoesOn(t *testing.T) {
+	for name, holder := range map[string]core.Holder{
+		"of the connection": core.HeldByConn, "of a worker": core.HeldByWorker, "exclusive": core.HeldByNobody,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := oneAfterTheOther(t, false)
+			a, b := w.node("a"), w.node("b")
+			for _, n := range []*Broker{a, b} {
+				<-w.link(n).Ready()
+			}
+			first, second := open(t, a), open(t, b)
+			w.told(second, second.submit().Commit)
+			op := exclusive(0)
+			if op.Holder = holder; holder == core.HeldByWorker {
+				op.Worker = "worker"
+			}
+			r := first.do(op)[0]
+			if r.Kind != core.Assigned || r.Commit > a.Committed() {
+				t.Fatalf("leased with %+v, %d is committed", r, a.Committed())
+			}
+			for range 2 { // it was registered with the second leader, and is lost with it too
+				w.fail(false, 0)
+				links := []*Uplink{w.link(a), w.link(b)}
+				for _, up := range links {
+					<-up.Ready()
+				}
+				if other := second.do(exclusive(0))[0]; other.Kind != core.NothingReady {
+					t.Fatalf("another client gets %+v", other)
+				}
+			}
+			done := &core.Complete{Tag: 3, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased}
+			if r := first.do(done)[0]; r.Kind != core.Accepted || !w.told(first, r.Commit) {
+				t.Errorf("completed with %+v", r)
+			}
+		})
+	}
+}
+
+// A read whose reply depends on what is lost with its leader is answered if the next one says the same; otherwise the
+// connection is closed.
+func TestReadOfWhatIsLostIsAnsweredIfItIsStillTrue(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.node("a")
+	<-w.link(a).Ready()
+	producer, reader, other := open(t, a), open(t, a), open(t, a)
+	look := func(of *worker, op core.Op) core.Reply {
+		r := of.do(op)[0]
+		if r.Kind == core.Failed || r.Commit <= a.Committed() {
+			t.Fatalf("%+v, %d is committed", r, a.Committed())
+		}
+		return r
+	}
+	w.told(producer, producer.submit().Commit)
+	job := producer.do(exclusive(0))[0]
+	producer.do(&core.Complete{Tag: 3, Ref: core.Ref{Seq: job.Seq}, Authority: core.ByLeased}) // it is gone
+	unknown := &core.Job{ID: "lost", Queue: "q", Origin: core.Workq}
+	core.DoOnce(w.engine, core.Internal, &core.Submit{Tag: 1, Job: unknown})
+	none := look(reader, &core.Find{Tag: 2, Filter: core.Filter{Worker: "w", CancelRequested: true}, Limit: 1})
+	lost := look(other, &core.Inspect{Tag: 2, Ref: core.Ref{ID: "lost"}})
+	w.fail(false, 0)
+	<-w.link(a).Ready()
+	if !w.told(reader, none.Commit) {
+		t.Error("a client is closed whose reply is still true")
+	}
+	if w.told(other, lost.Commit) {
+		t.Error("a client is told of a job that is lost")
+	}
+}

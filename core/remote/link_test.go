@@ -346,11 +346,110 @@ func TestOwnersAskAndTell(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 	}
-	b.Hangup()
-	if answer, err := b.Ask([]byte("late")); err == nil {
-		t.Errorf("after the end of the link: %q", answer)
+	b.Inform([]byte("3"))
+	if told := <-l.told; told != "asked 3" {
+		t.Errorf("told %q", told)
 	}
+	b.Hangup()
 	l.eventually("the owner hears of the end", func() bool { return l.left.Load() == 1 })
+	b.Shut()
+	if answer, err := b.Ask([]byte("late")); err == nil {
+		t.Errorf("without a leader: %q", answer)
+	}
+}
+
+// asks is an Owner that keeps what it is asked, and answers when the test says so.
+type asks struct {
+	nobody
+	all chan heardQuestion
+}
+
+type heardQuestion struct {
+	say    string
+	answer func([]byte)
+}
+
+// Asked implements Owner.
+func (a asks) Asked(_ *Node, say []byte, answer func([]byte)) {
+	a.all <- heardQuestion{string(say), answer}
+}
+
+// A question that has no answer when the link ends is asked again over the next, behind what the owner registers; one
+// that must not be asked twice ends.
+func TestQuestionsAreAskedAgainBehindRegistrations(t *testing.T) {
+	l := newLeader(t, engine.Options{Durability: engine.None})
+	owner := asks{all: make(chan heardQuestion, 8)}
+	l.server.options.Owner = owner
+	var registered atomic.Int32
+	b := NewBroker(BrokerOptions{Node: "one", Clock: clock.System{}, Register: func(ask func([]byte, func([]byte))) {
+		for _, say := range []string{"first", "second"} {
+			ask([]byte(say), func(answer []byte) {
+				if string(answer) == "answer to "+say {
+					registered.Add(1)
+				}
+			})
+		}
+	}})
+	t.Cleanup(b.Shut)
+	link := func() *Uplink {
+		near, far := net.Pipe()
+		go func() { _ = l.server.Serve(far) }() // ends with the link
+		up, err := b.Dial(near)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"first", "second"} {
+			a := <-owner.all
+			if a.say != want {
+				t.Errorf("asked %q in place of %q", a.say, want)
+			}
+			select {
+			case <-up.Ready():
+				t.Error("clients are served before all is registered")
+			default:
+			}
+			a.answer([]byte("answer to " + want))
+		}
+		<-up.Ready()
+		return up
+	}
+	up := link()
+	answers := make(chan string, 2)
+	ask := func(name string, by func([]byte) ([]byte, error)) {
+		answer, err := by([]byte(name))
+		answers <- fmt.Sprintf("%s %q %v", name, answer, err)
+	}
+	go ask("again", b.Ask)
+	<-owner.all
+	go ask("once", b.AskOnce)
+	<-owner.all
+	up.Hangup()
+	if got, want := <-answers, fmt.Sprintf("once %q %v", "", errNoLeader); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	go ask("late", b.AskOnce) // it was not sent before: the next leader gets it
+	l.eventually("the question waits", func() bool {
+		b.questions.mu.Lock()
+		defer b.questions.mu.Unlock()
+		return len(b.questions.open) == 2
+	})
+	link()
+	for _, want := range []string{"again", "late"} {
+		a := <-owner.all
+		if a.say != want {
+			t.Errorf("asked %q in place of %q", a.say, want)
+		}
+		a.answer([]byte("yes"))
+		if got := <-answers; got != want+` "yes" <nil>` {
+			t.Errorf("answered %s", got)
+		}
+	}
+	if n := registered.Load(); n != 4 {
+		t.Errorf("%d registrations were answered", n)
+	}
+	if b.InUse() {
+		t.Error("the broker is in use without clients and questions")
+	}
 }
 
 // What front-ends keep at the leader beside their clients ends with it, and their clients with it.

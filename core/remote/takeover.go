@@ -24,6 +24,7 @@ func (u *Uplink) settled() {
 // takeOver continues the clients at the leader. It ends with the link, or when clients are served.
 //
 //	register   clients, their queues and listeners, jobs that only they know ──▶
+//	           what front-ends have registered; then their questions without an answer ──▶
 //	           joins and leases, which the leader keeps until all nodes have registered ──▶
 //	           ◀── the leader serves
 //	continue   what is lost, what waits, what had no answer ──▶
@@ -36,6 +37,7 @@ func (u *Uplink) takeOver() {
 			c.drop()
 		}
 	}
+	u.askFirst()
 	u.link.send(msgRegistered, nil)
 	if !u.await(func() bool { return u.serves.Load() && u.pending.Load() == 0 }) {
 		return
@@ -148,7 +150,7 @@ func (u *Uplink) close(c *client, sure core.Commit) {
 		c.kept.dropStored(sure)
 		c.kept.lose(b.Committed())
 	}
-	pushed := b.decodeAll(c.pushed, slices.Clone(c.ready))
+	pushed := c.decodeAll(b, c.pushed, slices.Clone(c.ready))
 	c.pushed = nil
 	c.ready = slices.DeleteFunc(pushed, func(r core.Reply) bool {
 		switch r.Kind { //nolint:exhaustive // jobs go back, and waits go on
@@ -185,9 +187,9 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 		case c.gone:
 			return false
 		case r.Kind == core.Assigned: // kept.leases has it
-		case at < 0, fateOf(ops[at]) == reads:
+		case at < 0, fateOf(ops[at]) == reads && repliesTo(r.Tag, replies) > 1:
 			return false
-		case fateOf(ops[at]) == changes, fateOf(ops[at]) == repeats:
+		case fateOf(ops[at]) != registers && fateOf(ops[at]) != never:
 			c.lost = append(c.lost, &lost{op: ops[at], reply: *r})
 			if l, has := a.ended[r.Seq]; has {
 				c.kept.restore(r.Seq, l)
@@ -195,6 +197,16 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 		}
 	}
 	return true
+}
+
+// repliesTo counts the replies to an operation.
+func repliesTo(tag uint64, replies []core.Reply) (n int) {
+	for i := range replies {
+		if replies[i].Tag == tag {
+			n++
+		}
+	}
+	return n
 }
 
 // decode returns the operations and the replies of a message.
@@ -291,7 +303,7 @@ func (u *Uplink) forget(c *client) {
 
 // registered is the answer to a registration.
 func (u *Uplink) registered(c *client, submits []*lost, answer list) (after func()) {
-	replies := u.broker.decode(answer, nil)
+	replies := c.decode(u.broker, answer, nil)
 	for i := range replies {
 		r := &replies[i]
 		at := slices.IndexFunc(submits, func(l *lost) bool { return l.op.TagOf() == r.Tag })
@@ -330,13 +342,13 @@ func (u *Uplink) found(c *client, l *lost, r *core.Reply) bool {
 			client: c, commit: r.Commit - core.Commit(u.shift), ops: []core.Op{l.op}, replies: []core.Reply{same},
 		}, r.Commit)
 	}
-	return sameReply(&l.reply, r)
+	return sameReply(l.op, &l.reply, r)
 }
 
 // leased is the answer to leases that continue, and to jobs that go back. A lease that does not continue has ended: a
 // client without a time limit does not expect that, nor one that is still to be told that it has the job.
 func (u *Uplink) leased(c *client, answer list) (after func()) {
-	replies := u.broker.decode(answer, nil)
+	replies := c.decode(u.broker, answer, nil)
 	for i := range replies {
 		r := &replies[i]
 		if r.Kind > core.Answered {
@@ -346,10 +358,12 @@ func (u *Uplink) leased(c *client, answer list) (after func()) {
 		told := l.shown <= u.broker.Committed()
 		switch {
 		case !has:
-		case r.Kind != core.Failed && !told:
-			l.shown = r.Commit
+		case r.Kind != core.Failed:
+			if l.stored = r.Commit; !told {
+				l.shown = r.Commit
+				u.dependsOn(r.Commit)
+			}
 			c.kept.leases[r.Tag] = l
-			u.dependsOn(r.Commit)
 		case r.Kind == core.Failed:
 			if delete(c.kept.leases, r.Tag); l.until == 0 || !told {
 				return c.drop
@@ -396,7 +410,7 @@ func (u *Uplink) askLost(c *client, all []*lost) {
 		ops[i] = l.op
 	}
 	number := u.do(c, msgDo, ops, func(answer list) (after func()) {
-		replies := u.broker.decode(answer, nil)
+		replies := c.decode(u.broker, answer, nil)
 		for i := range replies {
 			r := &replies[i]
 			at := slices.IndexFunc(all, func(l *lost) bool { return l.op.TagOf() == r.Tag })

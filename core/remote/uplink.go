@@ -170,6 +170,7 @@ func (u *Uplink) finish() {
 	if b.options.OneLink {
 		b.dropAll()
 	}
+	b.questions.end(u)
 	close(u.gone)
 }
 
@@ -263,7 +264,7 @@ func (u *Uplink) handle(kind byte, say []byte, timed func()) error {
 		u.progress.Set()
 		return nil
 	case msgAnswer:
-		return b.ownerAnswered(&c)
+		return u.ownerAnswered(&c)
 	case msgSay:
 		b.options.Told(say)
 		return nil
@@ -289,7 +290,7 @@ func (u *Uplink) handle(kind byte, say []byte, timed func()) error {
 	case msgPush:
 		if len(c.buf) > 0 {
 			of.mu.Lock()
-			of.pushed = append(of.pushed, list{c.buf, u.shift})
+			of.pushed = append(of.pushed, u.list(c.buf))
 			of.mu.Unlock()
 		}
 		of.options.Wake()
@@ -301,6 +302,9 @@ func (u *Uplink) handle(kind byte, say []byte, timed func()) error {
 	return nil
 }
 
+// list is a list of replies that the leader has sent. The goroutine of read calls it.
+func (u *Uplink) list(replies []byte) list { return list{replies, u.shift, u.told} }
+
 // answered is the answer to what a client has asked, or to what the broker has asked for it. What was pushed to the
 // client before goes before its answer.
 func (u *Uplink) answered(c *client, say []byte) error {
@@ -308,7 +312,7 @@ func (u *Uplink) answered(c *client, say []byte) error {
 	if len(c.expects) > 0 {
 		x := c.expects[0]
 		c.expects = c.expects[1:]
-		after := x.check(list{say, u.shift})
+		after := x.check(u.list(say))
 		c.mu.Unlock()
 		u.settled()
 		if after != nil {
@@ -323,7 +327,7 @@ func (u *Uplink) answered(c *client, say []byte) error {
 	if c.say == nil || c.number == 0 || c.answer.replies != nil {
 		return errMalformed
 	}
-	c.answer, c.before, c.pushed = list{say, u.shift}, c.pushed, nil
+	c.answer, c.before, c.pushed = u.list(say), c.pushed, nil
 	c.done.Set()
 	return nil
 }
