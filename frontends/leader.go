@@ -7,9 +7,15 @@ import "encoding/json"
 
 // Leader is the front-end of the same protocol at the leader, for that of a node that follows.
 type Leader interface {
-	// Ask waits for the answer to a question. The error means that the node has no link to the leader any more; all
-	// connections of clients of the core are closed before.
+	// Ask waits for the answer to a question. If the leader changes, the next one is asked again, so that twice must be
+	// as once. The error means that there is no leader; all connections of clients of the core are closed before.
 	Ask(question []byte) (answer []byte, err error)
+
+	// AskOnce is Ask for what must not be asked twice. The error means that nobody knows what has become of it.
+	AskOnce(question []byte) (answer []byte, err error)
+
+	// Inform asks without waiting for an answer. The question may be lost with the link.
+	Inform(question []byte)
 }
 
 // Node is a node that follows, for the front-end of the leader. It is comparable.
@@ -28,11 +34,16 @@ type Shared interface {
 
 	// Heard is called at a node that follows for what the leader's front-end tells.
 	Heard(say []byte)
+
+	// Register is called at a node that follows with each link to a leader, which may be another one, before anything
+	// else is asked over it: it asks what the leader is to know of the node's clients. handle gets the answer, before
+	// clients are served; if the link ends before, the next one registers all again.
+	Register(ask func(question []byte, handle func(answer []byte)))
 }
 
-// AskLeader asks a question and reads the answer, both as JSON.
-func AskLeader[A any](l Leader, question any) (answer A, err error) {
-	b, err := l.Ask(ToJSON(question))
+// AskLeader asks a question by Leader.Ask or Leader.AskOnce and reads the answer, both as JSON.
+func AskLeader[A any](ask func([]byte) ([]byte, error), question any) (answer A, err error) {
+	b, err := ask(ToJSON(question))
 	if err == nil {
 		err = json.Unmarshal(b, &answer)
 	}

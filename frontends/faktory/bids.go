@@ -22,9 +22,10 @@ import (
 type batchIDs struct {
 	reload func() // calls load, at a node that follows: the leader may have stored a prefix; nil: it is known
 
-	mu     sync.RWMutex // guards the fields below; held while the broker stores the first prefix
-	prefix string
-	first  uint64 // the first batch with a prefix; zero: none yet
+	mu      sync.RWMutex // guards the fields below; held while the broker stores the first prefix
+	prefix  string
+	first   uint64 // the first batch with a prefix; zero: none yet
+	leaders uint64 // how often forget was called
 }
 
 // bidStart and bidDigits are the format of ids without a store prefix.
@@ -44,13 +45,26 @@ type storedBIDs struct {
 // load reads the prefix of the store.
 func (ids *batchIDs) load(b *access.Guard) {
 	var stored storedBIDs
+	ids.mu.RLock()
+	leaders := ids.leaders
+	ids.mu.RUnlock()
 	for _, r := range core.DoOnce(b.Unguarded(), core.Internal, &core.ReadMeta{Name: bidsMeta}) {
 		if json.Unmarshal(r.Data, &stored) == nil { // nothing is stored before the first batch
 			ids.mu.Lock()
-			ids.prefix, ids.first = stored.Prefix, stored.First
+			if ids.leaders == leaders {
+				ids.prefix, ids.first = stored.Prefix, stored.First
+			}
 			ids.mu.Unlock()
 		}
 	}
+}
+
+// forget makes a node that follows read the prefix from the next leader: it may be lost with the leader before.
+func (ids *batchIDs) forget() {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	ids.prefix, ids.first = "", 0
+	ids.leaders++
 }
 
 // known returns the prefix and the first batch with it; zero: none yet.

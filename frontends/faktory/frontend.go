@@ -56,6 +56,7 @@ type Frontend struct {
 
 	workers  registry
 	remotes  remotes
+	entered  entered
 	logins   loginQueues
 	detached detachedTasks
 	bids     batchIDs
@@ -110,7 +111,7 @@ func (f *Frontend) Tick(now core.Instant) {
 	if f.opts.Leader == nil {
 		f.workers.reap(now)
 	} else if n := f.commands.Swap(0); n > 0 {
-		f.ask(&question{Do: askCounts, Commands: n})
+		f.opts.Leader.Inform(frontends.ToJSON(&question{Do: askCounts, Commands: n}))
 	}
 	f.runDetached()
 }

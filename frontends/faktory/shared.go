@@ -11,8 +11,8 @@ import (
 )
 
 // The workers, the counts of connections and commands, and the prefix of batch ids belong to clients of all nodes. The
-// front-end of the leader has them; that of a node that follows asks it, with a question. It keeps the states of its
-// own workers, which the leader tells it.
+// front-end of the leader has them; that of a node that follows asks it, with a question. It keeps its own connections
+// and workers, whose states the leader tells it, and registers them with the next leader.
 
 // Questions.
 const (
@@ -29,6 +29,7 @@ type question struct {
 	Address  string    `json:",omitempty"`
 	Hello    hello     `json:",omitzero"` // without the password
 	Owner    owner     `json:",omitzero"`
+	History  history   `json:",omitzero"` // of the worker, if an earlier leader knew the connection
 	Beat     heartbeat `json:",omitzero"`
 	Batch    uint64    `json:",omitempty"`
 	Commands uint64    `json:",omitempty"` // executed since the node said so last
@@ -126,9 +127,19 @@ func (f *Frontend) answer(from frontends.Node, q *question) (a answer) {
 func (f *Frontend) enterRemote(r *remote, q *question, now core.Instant) (a answer) {
 	f.remotes.mu.Lock()
 	defer f.remotes.mu.Unlock()
+	if known := f.remotes.byNode[r.node][r.number]; known != nil { // it was asked again
+		a.Connections = f.connections.Load()
+		if known.worker != nil {
+			a.State = workerState(known.worker.state.Load())
+		}
+		return a
+	}
 	if q.Hello.WID != "" {
 		if r.worker = f.workers.join(r, q.Hello, q.Owner, now); r.worker == nil {
 			return answer{Refused: refusedOwner}
+		}
+		if q.History != (history{}) {
+			f.workers.learn(r.worker, q.History)
 		}
 		a.State = workerState(r.worker.state.Load())
 	}
@@ -185,9 +196,59 @@ func (f *Frontend) Heard(say []byte) {
 	}
 }
 
-// ask asks the leader. Without a link the connections of all clients end, so that the answer does not matter.
+// entered are the connections of a node that follows whose HELLO was accepted: the leader knows them, or is about to.
+type entered struct {
+	mu  sync.Mutex // guards all; taken before that of the registry
+	all map[uint64]*entry
+}
+
+// entry is such a connection.
+type entry struct {
+	session *session
+	worker  *worker // nil: a producer
+	asked   question
+}
+
+func (e *entered) add(c *entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = make(map[uint64]*entry)
+	}
+	e.all[c.asked.Conn] = c
+}
+
+func (e *entered) remove(number uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.all, number)
+}
+
+// Register implements frontends.Shared.
+func (f *Frontend) Register(ask func(question []byte, handle func(answer []byte))) {
+	f.bids.forget()
+	f.entered.mu.Lock()
+	defer f.entered.mu.Unlock()
+	for _, c := range f.entered.all {
+		q := c.asked
+		if c.worker != nil {
+			q.History = f.workers.history(c.worker)
+		}
+		ask(frontends.ToJSON(&q), func(say []byte) {
+			var a answer
+			switch {
+			case json.Unmarshal(say, &a) != nil, a.Refused != "": // its worker is another client's now
+				c.session.abort()
+			case c.worker != nil:
+				f.workers.raise(q.Hello.WID, a.State)
+			}
+		})
+	}
+}
+
+// ask asks the leader. Without one the connections of all clients end, so that the answer does not matter.
 func (f *Frontend) ask(q *question) answer {
-	a, err := frontends.AskLeader[answer](f.opts.Leader, q)
+	a, err := frontends.AskLeader[answer](f.opts.Leader.Ask, q)
 	if err != nil {
 		a.Refused = refusedUnknown
 	}
@@ -210,8 +271,14 @@ func (s *session) enter(h hello) (connections int64, ok bool) {
 		s.worker = f.workers.join(s, h, by, f.broker.Now())
 	}
 	h.PwdHash = ""
-	q := &question{Do: askEnter, Conn: uint64(s.Client), Address: s.address(), Hello: h, Owner: ownerOf(s.Principal())}
-	a := f.ask(q)
+	c := &entry{session: s, worker: s.worker, asked: question{
+		Do: askEnter, Conn: s.number, Address: s.address(), Hello: h, Owner: ownerOf(s.Principal()),
+	}}
+	f.entered.add(c)
+	a := f.ask(&c.asked)
+	if a.Refused != "" {
+		f.tellLeave(s.number) // another leader may have taken it in the meantime
+	}
 	switch {
 	case s.worker == nil:
 	case a.Refused != "":
@@ -230,10 +297,16 @@ func (s *session) leave() {
 		f.workers.leave(s, s.worker)
 	}
 	if f.opts.Leader != nil {
-		f.ask(&question{Do: askLeave, Conn: s.number})
+		f.tellLeave(s.number)
 		return
 	}
 	f.connections.Add(-1)
+}
+
+// tellLeave makes the leader forget a connection.
+func (f *Frontend) tellLeave(number uint64) {
+	f.entered.remove(number)
+	f.ask(&question{Do: askLeave, Conn: number})
 }
 
 // recordBeat records a heartbeat. Its errors are those of registry.beat.
@@ -249,7 +322,7 @@ func (s *session) recordBeat(b heartbeat) (workerState, error) {
 	case refusedOwner:
 		return running, core.ErrForbidden
 	}
-	f.workers.raise(b.WID, a.State)
+	f.workers.note(b, a.State, f.broker.Now())
 	return a.State, nil
 }
 

@@ -1,6 +1,7 @@
 package faktory
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,6 +58,52 @@ func TestWorkerOfSeveralNodes(t *testing.T) {
 	if all := f.Workers(); len(all) != 0 {
 		t.Errorf("without the node the leader knows %+v", all)
 	}
+}
+
+// With the next leader, a node registers its connections: the list of workers is as it was.
+func TestNodeRegistersItsWorkersWithTheNextLeader(t *testing.T) {
+	t.Parallel()
+	leader, a, b := setupNodes(t, Options{})
+	first, second, producer := dial(a, "first", "w1"), dial(a, "second", "w1"), dial(a, "producer", "")
+	other := dial(b, "other", "w1")
+	gone := dial(a, "gone", "w2")
+	leader.Advance(20 * time.Second)
+	second.Send("BEAT {\"wid\":\"w1\",\"rss_kb\":99}\r\n")
+	second.Want("+OK\r\n")
+	gone.Hangup()
+	f := leader.Front.(*Frontend)
+	if err := f.SetWorkerState("w1", "quiet"); err != nil {
+		t.Fatal(err)
+	}
+	first.Send("BEAT {\"wid\":\"w1\",\"rss_kb\":98}\r\n")
+	first.Want("$17\r\n{\"state\":\"quiet\"}\r\n")
+	before, counted := f.Workers(), f.counts().Connections
+	other.Hangup() // a and nothing else knows the worker
+	leader.Advance(time.Second)
+	a.Relink()
+	before[0].Connections, counted = 2, counted-1
+	if all := f.Workers(); fmt.Sprint(all) != fmt.Sprint(before) || f.counts().Connections != counted {
+		t.Errorf("the leader knows %+v and %d connections, and knew %+v and %d", all, f.counts().Connections, before, counted)
+	}
+	producer.Send("QUEUE LATENCY nothing\r\n")
+	producer.Want("$13\r\n{\"nothing\":0}\r\n")
+	for _, c := range []*frontendtest.Client{first, second, producer} {
+		c.Hangup()
+	}
+	if all := f.Workers(); len(all) != 0 || f.counts().Connections != 0 {
+		t.Errorf("the leader knows %+v and %d connections", all, f.counts().Connections)
+	}
+}
+
+// A connection whose worker belongs to another client when its node comes to the next leader is closed.
+func TestConnectionOfAWorkerOfOthersIsClosedByTheNextLeader(t *testing.T) {
+	t.Parallel()
+	_, a, _ := setupNodes(t, Options{})
+	c := dial(a, "c", "w1")
+	a.Front.(*Frontend).Register(func(_ []byte, handle func([]byte)) {
+		handle(frontends.ToJSON(answer{Refused: refusedOwner}))
+	})
+	c.WantClosed()
 }
 
 func TestSilentWorkerOfANodeIsDisconnected(t *testing.T) {

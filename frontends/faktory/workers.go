@@ -110,6 +110,41 @@ func (r *registry) join(s workerConn, h hello, p owner, now core.Instant) *worke
 	return w
 }
 
+// history is what is known of a worker beside its HELLO. The next leader learns it from the nodes of its connections.
+type history struct {
+	StartedAt, BeatAt core.Instant
+	RSSKB             int64
+	State             workerState
+}
+
+// history returns what this node knows of a worker.
+func (r *registry) history(w *worker) history {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return history{w.startedAt, w.beatAt, w.rssKB, workerState(w.state.Load())}
+}
+
+// learn takes in what a node knows of a worker that it had at an earlier leader.
+func (r *registry) learn(w *worker, of history) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.startedAt = min(w.startedAt, of.StartedAt)
+	if len(w.conns) == 1 || of.BeatAt > w.beatAt {
+		w.beatAt, w.rssKB = of.BeatAt, of.RSSKB
+	}
+	w.raise(of.State)
+}
+
+// note records a heartbeat that the leader has answered.
+func (r *registry) note(b heartbeat, state workerState, now core.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.byID[b.WID]; w != nil {
+		w.beatAt, w.rssKB = now, b.RSSKB
+		w.raise(state)
+	}
+}
+
 // leave removes a closed connection from its worker, and the worker with its last connection.
 func (r *registry) leave(s workerConn, w *worker) {
 	r.mu.Lock()

@@ -24,7 +24,7 @@ type linked struct {
 	leader Backend
 	server *remote.Server
 	front  frontends.Frontend // of the leader
-	heard  func(say []byte)   // of the node that follows
+	shared frontends.Shared   // of the node that follows; nil: it shares nothing
 }
 
 // Tick implements Backend.
@@ -60,33 +60,49 @@ func (l *linked) Left(n *remote.Node) {
 // linkTo puts a link in front of the leader's broker. It ends with the test, or by hangUp.
 func linkTo(t testing.TB, leader *Stage) *linked {
 	t.Helper()
-	l := &linked{leader: leader.Broker, front: leader.Front, heard: func([]byte) {}}
+	l := &linked{leader: leader.Broker, front: leader.Front}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	l.server = remote.NewServer(leader.Broker, remote.ServerOptions{Owner: l})
+	l.server = remote.NewServer(leader.Broker, remote.ServerOptions{Owner: l, Term: 1})
 	l.server.Settle(now, nil, func() {})
+	l.Broker = remote.NewBroker(remote.BrokerOptions{
+		Node: fmt.Sprint("follower ", followers.Add(1)), Clock: stageClock{leader.Clock},
+		Told: func(say []byte) {
+			if l.shared != nil {
+				l.shared.Heard(say)
+			}
+		},
+		Register: func(ask func([]byte, func([]byte))) {
+			if l.shared != nil {
+				l.shared.Register(ask)
+			}
+		},
+	})
+	l.dial(t)
+	t.Cleanup(l.hangUp)
+	return l
+}
+
+// dial links the node to the leader, also again.
+func (l *linked) dial(t testing.TB) {
+	t.Helper()
 	near, far := net.Pipe()
 	go func() { _ = l.server.Serve(far) }() // ends with the link
-	l.Broker = remote.NewBroker(remote.BrokerOptions{
-		Node: fmt.Sprint("follower ", followers.Add(1)), Clock: stageClock{leader.Clock}, OneLink: true,
-		Told: func(say []byte) { l.heard(say) },
-	})
-	up, err := l.Broker.Dial(near)
+	up, err := l.Dial(near)
 	if err != nil {
 		t.Fatalf("link to the leader: %v", err)
 	}
 	<-up.Ready()
 	l.up = up
-	t.Cleanup(l.hangUp)
-	return l
 }
 
-// hangUp ends the link. It may be called several times.
+// hangUp ends the link, and the clients of the node. It may be called several times.
 func (l *linked) hangUp() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.server.Close(now)
 	l.up.Hangup()
+	l.Shut()
 }
 
 // follow makes the front-end of the node that follows.
@@ -96,7 +112,7 @@ func (d Dialect) follow(b core.Broker) frontends.Frontend {
 		return d.New(l)
 	}
 	f := d.Follow(l, l)
-	l.heard = f.(frontends.Shared).Heard
+	l.shared = f.(frontends.Shared)
 	return f
 }
 
@@ -125,6 +141,13 @@ func OpenNodes(
 		nodes = append(nodes, NewStage(t, linkTo(t, leader), leader.Clock, d.follow, nil))
 	}
 	return leader, nodes
+}
+
+// Relink ends the link of a node of OpenNodes and makes another one. The leader has forgotten the node in between.
+func (s *Stage) Relink() {
+	l := s.Broker.(*linked)
+	l.up.Hangup()
+	l.dial(s.t)
 }
 
 // Unlink ends the link of a node of OpenNodes.

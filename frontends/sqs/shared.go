@@ -155,6 +155,14 @@ func (f *Frontend) Heard(say []byte) {
 	delete(f.queues, n.Queue)
 }
 
+// Register implements frontends.Shared: changes of settings may have been lost with the leader before, or not told.
+func (f *Frontend) Register(func([]byte, func([]byte))) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drops++
+	clear(f.queues)
+}
+
 // tellChanged tells the nodes that the settings of a queue have changed.
 func (f *Frontend) tellChanged(name string) {
 	f.nodes.mu.Lock()
@@ -169,7 +177,11 @@ func (f *Frontend) follows() bool { return f.opts.Leader != nil }
 
 // askLeader asks the front-end of the leader.
 func (f *Frontend) askLeader(q *question) (answer, error) {
-	a, err := frontends.AskLeader[answer](f.opts.Leader, q)
+	ask := f.opts.Leader.Ask
+	if q.Do == askRun {
+		ask = f.opts.Leader.AskOnce
+	}
+	a, err := frontends.AskLeader[answer](ask, q)
 	if err != nil {
 		return a, core.ErrShutdown
 	}
@@ -237,7 +249,7 @@ func (f *Frontend) reportCounts(ctx context.Context) {
 			return
 		}
 		if counts := f.meter.take(); len(counts) > 0 {
-			_, _ = f.askLeader(&question{Do: askCount, Counts: counts}) // without a link they are lost
+			f.opts.Leader.Inform(frontends.ToJSON(&question{Do: askCount, Counts: counts}))
 		}
 	}
 }

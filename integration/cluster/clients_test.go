@@ -100,7 +100,8 @@ func (w *workq) finish(id string) (bool, error) {
 // faktory speaks just enough of the protocol.
 type faktory struct {
 	net.Conn
-	in *bufio.Reader
+	in  *bufio.Reader
+	wid string
 }
 
 func dialFaktory(n *server.BrokerServer) (session, error) {
@@ -117,7 +118,7 @@ func dialFaktoryAs(n *server.BrokerServer, wid string) (*faktory, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &faktory{conn, bufio.NewReader(conn)}
+	f := &faktory{conn, bufio.NewReader(conn), wid}
 	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err = f.in.ReadString('\n'); err == nil {
 		_, err = f.call(`HELLO {"v":2,"hostname":"h","wid":"%s","pid":1,"labels":[]}`, wid)
@@ -170,6 +171,11 @@ func (f *faktory) lease() (string, error) {
 		JID string `json:"jid"`
 	}
 	return job.JID, errors.Join(json.Unmarshal([]byte(reply), &job))
+}
+
+func (f *faktory) beat() error {
+	_, err := f.call(`BEAT {"wid":"%s","rss_kb":1000}`, f.wid)
+	return err
 }
 
 func (f *faktory) finish(id string) (bool, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // lasting are the protocols whose clients outlive a leader.
-var lasting = []string{"gearman", "workq", "beanstalk"}
+var lasting = []string{"gearman", "workq", "beanstalk", "faktory"}
 
 // outliving is clients of nodes whose leader fails.
 type outliving struct {
@@ -25,6 +25,9 @@ type outliving struct {
 	mu     sync.Mutex // guards the fields below
 	acked  map[string]bool
 	leased map[string]bool
+	held   map[string]session // who has a job, or has finished it
+	twice  map[string]session // who had a job when another leased it
+	broken map[session]bool   // sessions that have ended
 	opened int
 	ended  []string // why connections have ended
 	pauses []time.Duration
@@ -62,6 +65,7 @@ func (o *outliving) client(p protocol, node int, run func(session) error) {
 		if err := run(s); err != nil && !o.stopped() {
 			o.mu.Lock()
 			o.ended = append(o.ended, fmt.Sprint(p.name, ": ", err))
+			o.broken[s] = true
 			o.mu.Unlock()
 		}
 		_ = s.Close() // may be closed
@@ -103,9 +107,12 @@ func (o *outliving) work(s session) error {
 	for !o.stopped() {
 		id, err := s.lease()
 		if err == nil && id != "" {
-			o.mu.Lock()
-			o.leased[id] = true
-			o.mu.Unlock()
+			o.has(s, id)
+			if f, is := s.(*faktory); is {
+				err = f.beat()
+			}
+		}
+		if err == nil && id != "" {
 			_, err = s.finish(id)
 		}
 		if err != nil && !strings.Contains(err.Error(), "Duplicate result") { // its lease was lost with the leader
@@ -113,6 +120,27 @@ func (o *outliving) work(s session) error {
 		}
 	}
 	return nil
+}
+
+// has notes that a client has a job.
+func (o *outliving) has(s session, id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.leased[id] = true
+	if other := o.held[id]; other != nil {
+		o.twice[id] = other
+	}
+	o.held[id] = s
+}
+
+// leasedTwice are the jobs that were leased while a connection that has not ended had or had finished them.
+func (o *outliving) leasedTwice() (all []string) {
+	for id, first := range o.twice {
+		if !o.broken[first] {
+			all = append(all, fmt.Sprintf("%s (%T)", id, first))
+		}
+	}
+	return all
 }
 
 // The connections of the clients of other nodes outlive a leader that is killed, and what was acknowledged is not lost.
@@ -125,7 +153,10 @@ func TestClientsOutliveALeaderThatIsKilled(t *testing.T) {
 	for round := range 3 {
 		leader := c.leader()
 		nodes := []int{(leader + 1) % size, (leader + 2) % size}
-		o := &outliving{c: c, stop: make(chan struct{}), acked: acked, leased: leased}
+		o := &outliving{
+			c: c, stop: make(chan struct{}), acked: acked, leased: leased, held: make(map[string]session),
+			twice: make(map[string]session), broken: make(map[session]bool),
+		}
 		o.begin(nodes, all)
 		time.Sleep(time.Second)
 		c.nodes[leader].Process.Kill()
@@ -139,6 +170,9 @@ func TestClientsOutliveALeaderThatIsKilled(t *testing.T) {
 		worst = max(worst, pause)
 		t.Logf("kill %d: %d connections, %d ended %q, longest pause %v, %v", round, o.opened, len(o.ended),
 			o.ended[:min(len(o.ended), 8)], pause, time.Since(killed))
+		if twice := o.leasedTwice(); len(twice) > 0 {
+			t.Errorf("kill %d: %d jobs were leased twice: %v", round, len(twice), twice[:min(len(twice), 8)])
+		}
 		c.restart(leader)
 		c.caughtUp()
 		c.awaitLinks()

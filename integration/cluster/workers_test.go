@@ -2,7 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"testing"
 
 	"broker/integration/harness"
@@ -21,20 +21,7 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 		workers[fmt.Sprint("worker:at-n", i+1)] = s
 	}
 	for i := range c.nodes {
-		var list struct {
-			Workers []struct{ ID, Address, State string }
-		}
-		c.do(i, "GET", "/workers?protocol=faktory", "", &list)
-		var seen []string
-		for _, w := range list.Workers {
-			if workers[w.ID] != nil {
-				seen = append(seen, w.ID)
-			}
-		}
-		slices.Sort(seen)
-		if fmt.Sprint(seen) != "[worker:at-n1 worker:at-n2 worker:at-n3]" {
-			t.Errorf("n%d lists %v", i+1, list.Workers)
-		}
+		c.listsWorkers(i, workers)
 	}
 	for i := range c.nodes { // requested through one node, connected to the next
 		wid := fmt.Sprint("at-n", (i+1)%size+1)
@@ -47,10 +34,17 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 			}
 		}
 	}
-	// A new leader learns of the workers as they connect again.
+	// The workers of the other nodes go on at the next leader, in the same state.
 	old := c.leader()
 	c.nodes[old].Process.Kill()
 	c.awaitLeaderOtherThan(old)
+	delete(workers, fmt.Sprintf("worker:at-n%d", old+1))
+	for _, w := range workers {
+		if reply, err := w.call(`BEAT {"wid":"%s"}`, w.wid); err != nil || reply != `{"state":"terminate"}` {
+			t.Errorf("%s: BEAT at the next leader says %q, %v", w.wid, reply, err)
+		}
+	}
+	c.listsWorkers(c.leader(), workers)
 	i := c.leader()
 	c.ready(i)
 	s, err := dialFaktoryAs(c.nodes[i], "after")
@@ -65,6 +59,27 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 	})
 	if reply, err := s.call(`BEAT {"wid":"after"}`); err != nil || reply != `{"state":"quiet"}` {
 		t.Errorf("BEAT at the new leader: %q %v", reply, err)
+	}
+	c.listsWorkers(old, workers)
+}
+
+// listsWorkers checks that a node lists workers, by their ids.
+func (c *cluster) listsWorkers(i int, want map[string]*faktory) {
+	c.t.Helper()
+	var list struct {
+		Workers []struct{ ID, Address, State string }
+	}
+	c.do(i, "GET", "/workers?protocol=faktory", "", &list)
+	seen := map[string]bool{}
+	for _, w := range list.Workers {
+		if strings.HasPrefix(w.ID, "worker:at-n") {
+			seen[w.ID] = true
+		}
+	}
+	for id := range want {
+		if !seen[id] || len(seen) != len(want) {
+			c.t.Errorf("n%d lists %v, not %s", i+1, list.Workers, id)
+		}
 	}
 }
 

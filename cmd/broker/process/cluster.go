@@ -224,6 +224,7 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	if isClosed(l.Lost()) {
 		return false, t.engine.Shutdown()
 	}
+	t.makeFrontends()
 	k.takeOver(t, l)
 	if err := t.serveClients(); err != nil {
 		k.links.Store(nil)
@@ -261,7 +262,7 @@ func (k *clusterNode) takeOver(t *term, l *replica.Leadership) {
 		if last := k.lastLeader.Load(); last != nil && *last == m.ID {
 			continue // it has failed; if not, its own clients were closed
 		}
-		if f := k.front.Load(); m.ID != k.config.Cluster.Node || f != nil && f.broker.Clients() > 0 {
+		if f := k.front.Load(); m.ID != k.config.Cluster.Node || f != nil && f.broker.InUse() {
 			nodes = append(nodes, m.ID)
 		}
 	}

@@ -61,6 +61,7 @@ func (p *Process) Run() error {
 		return err
 	}
 	closeAll := func() error { return p.closeAll(t) }
+	t.makeFrontends()
 	if err := t.serveClients(); err != nil {
 		return errors.Join(err, p.stop(closeAll))
 	}

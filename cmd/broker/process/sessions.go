@@ -28,7 +28,7 @@ var atFollower = []string{"workq", "gearman", "beanstalk", "faktory", sqsName}
 
 // outlive are those of them whose clients outlive a leader. The others keep something at the leader's front-end: their
 // clients end with the lead.
-var outlive = []string{"workq", "gearman", "beanstalk"}
+var outlive = []string{"workq", "gearman", "beanstalk", "faktory"}
 
 // sessions are front-ends of a node, over a link to the leader. Those that outlive it stay when another node becomes
 // the leader, or this one: then they are linked to the leader in their own process.
@@ -67,8 +67,9 @@ var errNotDialed = errors.New("no connection to the leader")
 // newLinks makes the server for the clients of nodes that follow which outlive a leader.
 func (t *term) newLinks(l *replica.Leadership) *remote.Server {
 	return remote.NewServer(t.engine, remote.ServerOptions{
-		Node: t.config.Cluster.Node, Note: t.noteOf(outlive), Owner: linkOwner{term: t},
-		Term: l.Term, Before: l.Before, LastTerm: l.LastTerm,
+		Node: t.config.Cluster.Node, Note: t.noteOf(outlive),
+		Owner: linkOwner{t, sharedSet{"faktory": t.frontends.faktory}},
+		Term:  l.Term, Before: l.Before, LastTerm: l.LastTerm,
 	})
 }
 
@@ -78,9 +79,7 @@ func (t *term) newBoundLinks() *remote.Server {
 		return slices.Contains(outlive, name)
 	})
 	s := remote.NewServer(t.engine, remote.ServerOptions{
-		Note: t.noteOf(bound), Owner: linkOwner{t, sharedSet{
-			"faktory": t.frontends.faktory, sqsName: t.frontends.sqs,
-		}},
+		Note: t.noteOf(bound), Owner: linkOwner{t, sharedSet{sqsName: t.frontends.sqs}},
 	})
 	s.Settle(context.Background(), nil, func() {})
 	return s
@@ -108,13 +107,14 @@ func (t *term) serveOver(links *remote.Server) func(net.Conn) {
 // follow keeps a link to the leader, until ctx ends.
 func (k *clusterNode) follow(ctx context.Context) {
 	k.gate.Link(true)
+	hears := &hearing{}
 	b := remote.NewBroker(remote.BrokerOptions{
-		Node: k.config.Cluster.Node, Clock: k.systemClock(), Told: func([]byte) {},
+		Node: k.config.Cluster.Node, Clock: k.systemClock(), Told: hears.hear, Register: hears.register,
 	})
 	lastRefused := "" // the leader that speaks no operations; logged once
 	for ctx.Err() == nil {
 		leader := k.node.Load().LeaderID()
-		up, err := k.link(ctx, b, leader)
+		up, err := k.link(ctx, b, hears, leader)
 		if err == nil {
 			lastRefused = ""
 			k.serveSessions(ctx, up, leader)
@@ -148,7 +148,9 @@ func (k *clusterNode) awaitLeader(ctx context.Context, d time.Duration) {
 
 // link links the broker of this node's clients to the leader, and makes the front-ends when that is done for the first
 // time. Without clients from before it led, a leader needs no link.
-func (k *clusterNode) link(ctx context.Context, b *remote.Broker, leader string) (*remote.Uplink, error) {
+func (k *clusterNode) link(
+	ctx context.Context, b *remote.Broker, hears *hearing, leader string,
+) (*remote.Uplink, error) {
 	conn, err := k.dialLeader(ctx, b, leader)
 	if err != nil {
 		return nil, errors.Join(errNotDialed, err)
@@ -157,7 +159,7 @@ func (k *clusterNode) link(ctx context.Context, b *remote.Broker, leader string)
 	if err != nil || k.front.Load() != nil {
 		return up, err
 	}
-	s, err := k.newSessions(b, up.Note(), &hearing{})
+	s, err := k.newSessions(b, up.Note(), hears)
 	if err != nil {
 		up.Hangup()
 		return nil, err
@@ -187,7 +189,7 @@ func (k *clusterNode) dialLeader(ctx context.Context, b *remote.Broker, leader s
 		return k.node.Load().DialLeader(ctx, relay.Lasting, "")
 	}
 	links := k.links.Load()
-	if links == nil || b.Clients() == 0 {
+	if links == nil || !b.InUse() {
 		return nil, errNotDialed
 	}
 	near, far := net.Pipe()
@@ -329,7 +331,7 @@ func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, lead
 	check := time.NewTicker(linkRetry)
 	defer check.Stop()
 	for live := true; live && ctx.Err() == nil && k.node.Load().LeaderID() == leader; {
-		if own && s.broker.Clients() == 0 || bound != nil && bound.broker.Stopped() {
+		if own && !s.broker.InUse() || bound != nil && bound.broker.Stopped() {
 			break
 		}
 		select {

@@ -75,6 +75,14 @@ func (l frontLeader) Ask(question []byte) ([]byte, error) {
 	return l.broker.Ask(addressed(l.name, question))
 }
 
+// AskOnce implements frontends.Leader.
+func (l frontLeader) AskOnce(question []byte) ([]byte, error) {
+	return l.broker.AskOnce(addressed(l.name, question))
+}
+
+// Inform implements frontends.Leader.
+func (l frontLeader) Inform(question []byte) { l.broker.Inform(addressed(l.name, question)) }
+
 // hearing is what the front-ends of a node that follows hear of the leader. Before they are made they hear nothing,
 // since they have no clients.
 type hearing struct{ shared atomic.Pointer[sharedSet] }
@@ -84,5 +92,16 @@ func (h *hearing) hear(message []byte) {
 		if f, _, say := all.of(message); f != nil {
 			f.Heard(say)
 		}
+	}
+}
+
+// register lets the front-ends register their clients with a leader.
+func (h *hearing) register(ask func([]byte, func([]byte))) {
+	all := h.shared.Load()
+	if all == nil {
+		return
+	}
+	for name, f := range *all {
+		f.Register(func(question []byte, handle func([]byte)) { ask(addressed(name, question), handle) })
 	}
 }

@@ -91,17 +91,22 @@ func (t *term) engineOptions() engine.Options {
 	}
 }
 
-// serveClients starts the front-ends.
-func (t *term) serveClients() error {
+// makeFrontends makes the front-ends. In a cluster, nodes that follow register their clients with them before they
+// serve any.
+func (t *term) makeFrontends() {
 	t.broker = t.engine
 	if t.Faults != nil {
 		t.hostile = hostile.New(t.engine, *t.Faults)
 		t.broker = t.hostile
 	}
+	t.frontends = t.buildFrontends()
+}
+
+// serveClients starts the front-ends.
+func (t *term) serveClients() error {
 	t.applyLimits(&Settings{}, &t.config)
 	t.applyPolicies(&Settings{}, &t.config)
 	t.applyKeepDone(nil, t.config.KeepDone)
-	t.frontends = t.buildFrontends()
 	if err := t.serveSQS(); err != nil {
 		return err
 	}
