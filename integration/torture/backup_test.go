@@ -113,7 +113,7 @@ func TestKillDuringABackup(t *testing.T) {
 				}
 			}
 		}
-		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 ||
+		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 7 ||
 			!strings.Contains(r.said, "interrupted; remove it") {
 			t.Errorf("round %d: second backup to the same destination: %+v", round, r)
 		}
