@@ -149,3 +149,35 @@ func TestTimesAreShownAsTheUserChooses(t *testing.T) {
 	shown("td.when time", "^in | ago$")
 	b.clean("times")
 }
+
+// TestMistakesAreToldWhileTyped types mistakes into each kind of form. The page shows the words with which the API
+// refuses the same, and nothing once the mistake is corrected.
+func TestMistakesAreToldWhileTyped(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	for _, c := range []struct{ page, open, field, wrong, right, words string }{
+		{"/jobs", "", `.search input[name="q"]`, "state:asleep", "state:dead", `"asleep" is not one of scheduled`},
+		{"/jobs", "", `.search input[name="q"]`, "died:yesterday", "died:1h", `"yesterday" is not a time such as`},
+		{"/queues/emails", "", `input[name="rate"]`, "fast", "2", "rate_per_s must be a number a second"},
+		{"/queues/emails", "#policy summary", `#policy input[name="lease_for"]`, "long", "90s", `"long" is not a time such as 90s`},
+		{"/limits", "#edit summary", `#edit input[name="rate"]`, "fast", "2", "rate_per_s must be a number a second"},
+		{"/schedules", "#edit summary", `#edit input[name="cron"]`, "99 * * * *", "0 4 * * *", "end of range (99)"},
+	} {
+		b.open(c.page)
+		if c.open != "" {
+			b.run(chromedp.Click(c.open), chromedp.WaitVisible(c.field))
+		}
+		b.run(chromedp.SendKeys(c.field, c.wrong))
+		b.wants(c.words)
+		b.eval(`document.querySelector('`+c.field+`').value = ''`, nil)
+		b.run(chromedp.SendKeys(c.field, c.right))
+		harness.Eventually(t, func() string {
+			if b.lacks(c.words) == "" {
+				return c.page + " still says " + c.words
+			}
+			return ""
+		})
+	}
+	b.clean("mistakes")
+}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"broker/operate/service"
@@ -11,7 +12,8 @@ import (
 const maxCompletions = 12
 
 // completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also
-// offers bare names. It also previews forms: the next runs of a cron expression, or what a limit would do.
+// offers bare names. It also previews forms: the next runs of a cron expression, what a limit would do, or what is
+// wrong with a filter or a policy.
 func completePage(r *request) (*view, error) {
 	var lines []string
 	var err error
@@ -20,6 +22,11 @@ func completePage(r *request) (*view, error) {
 		lines = r.nextRuns(r.query.Get("cron"), r.query.Get("zone"))
 	case "limit":
 		lines, err = r.limitPreview(r.query)
+	case "filter":
+		lines = r.filterProblems()
+	case "policy":
+		_, err = policyForm(r.query)
+		lines, err = refusal(err)
 	default:
 		lines, err = r.completions(r.query.Get("q"), r.query.Has("jump"))
 	}
@@ -35,6 +42,35 @@ func completePage(r *request) (*view, error) {
 	h.Set("Cache-Control", "no-store")
 	_, _ = r.w.Write(body) // the client may have gone
 	return nil, nil
+}
+
+// refusal is what a form says about a refused value; other errors stay errors.
+func refusal(err error) ([]string, error) {
+	var refused *service.Error
+	if errors.As(err, &refused) && service.IsCode(err, service.CodeInvalid) {
+		return []string{refused.Detail}, nil
+	}
+	return nil, err
+}
+
+// filterProblems says what is wrong with the filter in a form.
+func (r *request) filterProblems() (lines []string) {
+	r.query.Del("preview")
+	searched, problems := r.searched()
+	if searched == nil {
+		searched = r.query
+		searched.Del("q")
+	}
+	_, wrong := jobFilter(searched, nil, r.console.options.Now())
+	problems = append(problems, wrong...)
+	var refused *service.Error
+	if _, err := service.ParseStates(givenStates(searched)); errors.As(err, &refused) {
+		problems = append(problems, problemOf(refused))
+	}
+	for _, p := range problems {
+		lines = append(lines, p.Label+": "+p.Text)
+	}
+	return lines
 }
 
 // completions returns the search with its last word completed: words of conditions, short lists of values, and names of

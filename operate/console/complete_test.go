@@ -26,6 +26,13 @@ func TestSearchesAreCompleted(t *testing.T) {
 		"q=mail":                    `[]`,
 		"jump=yes&q=mail":           `["email","mail"]`,
 		"jump=yes&q=state:dead+ma":  `[]`,
+
+		"preview=filter&q=state:asleep":            `["state: \"asleep\" is not one of scheduled, blocked, ready, leased, retrying, done, dead"]`,
+		"preview=filter&q=state:dead&queue=mail":   `null`,
+		"preview=filter&q=&created_from=yesterday": `["created from: \"yesterday\" is not a time such as 2026-01-31T14:05, or a span such as 90m or 2d"]`,
+		"preview=limit&rate=fast":                  `["rate_per_s must be a number a second, 0 to 1000000"]`,
+		"preview=policy&lease_for=90s":             `null`,
+		"preview=policy&lease_for=long":            `["\"long\" is not a time such as 90s, 15m or 2d"]`,
 	} {
 		if got := f.get("/complete?" + asked); got != want {
 			t.Errorf("%s: got %s, want %s", asked, got, want)

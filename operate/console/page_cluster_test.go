@@ -38,7 +38,8 @@ func TestClusterPageIsServedWithoutALeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, console: c}
-	f.wants(f.get("/cluster"), "No node serves clients now", ">2026-01-31 14:05:06</time>", "Too few nodes are reachable")
+	f.wants(f.get("/cluster"), "No node serves clients now", ">2026-01-31 14:05:06</time>",
+		"Too few nodes are reachable")
 	for _, path := range []string{"/live", "/"} {
 		w := httptest.NewRecorder()
 		c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

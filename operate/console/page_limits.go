@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"html/template"
 	"net/url"
 	"slices"
@@ -86,19 +85,16 @@ func (r *request) limitPreview(form url.Values) ([]string, error) {
 	if err == nil {
 		err = fill(&spec.Throttle, members)
 	}
+	if err != nil {
+		return refusal(err)
+	}
 	if spec.Queue == "" || spec.Scope == "shared" {
 		return nil, nil
 	}
-	var p *service.LimitPreview
-	if err == nil {
-		p, err = r.service.PreviewLimit(r.Context(), r.caller, spec)
-	}
-	var refused *service.Error
-	if errors.As(err, &refused) && service.IsCode(err, service.CodeInvalid) {
-		return []string{refused.Detail}, nil
-	}
+	p, err := r.service.PreviewLimit(r.Context(), r.caller, spec)
 	if p == nil || err != nil {
-		return nil, ignoreRefusal(err)
+		lines, err := refusal(err)
+		return lines, ignoreRefusal(err)
 	}
 	return []string{previewText(p, spec.Concurrency > 0 || spec.RatePerS > 0)}, nil
 }

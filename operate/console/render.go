@@ -96,7 +96,9 @@ type frameData struct {
 }
 
 // listTemplates are the pages with a list of rows, to which people who use no pointer can jump.
-var listTemplates = []string{"jobs", "queues", "workers", "limits"}
+var listTemplates = []string{
+	"jobs", "queues", "workers", "limits", "schedules", "batches", "operations", "audit", "finished",
+}
 
 // maxRunning limits the number of operations that a page shows.
 const maxRunning = 4

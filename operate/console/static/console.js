@@ -468,13 +468,13 @@
   document.addEventListener('input', (e) => {
     const form = e.target.closest('form');
     const list = form?.querySelector('[data-preview]');
-    const fields = list?.dataset.fields.split(' ') ?? [];
+    const fields = list?.dataset.fields.trim().split(' ') ?? [];
     if (!fields.includes(e.target.name)) return;
     clearTimeout(previews);
     previews = setTimeout(async () => {
       const typed = () => new URLSearchParams(fields.map((name) => [name, form.elements[name]?.value ?? ''])).toString();
       const asked = typed();
-      const lines = await fetch(`complete?preview=${list.dataset.preview}&${asked}`).then((r) => (r.ok ? r.json() : []), () => []);
+      const lines = await fetch(`complete?preview=${list.dataset.preview}&${list.dataset.query ?? ''}&${asked}`).then((r) => (r.ok ? r.json() : []), () => []);
       if (asked !== typed()) return;
       const ul = Object.assign(document.createElement('ul'), { className: 'plain' });
       ul.append(...(lines ?? []).map((line) => Object.assign(document.createElement('li'), { textContent: line })));
