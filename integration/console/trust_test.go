@@ -146,7 +146,7 @@ func TestALivePageAgesWithoutEvents(t *testing.T) {
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.live()
-	b.open("/jobs?queue=emails")
+	b.open("/jobs?queue=emails&state=ready") // their ages change every second
 	age := `document.querySelector('td.when time').textContent`
 	var first string
 	b.eval(age, &first)
