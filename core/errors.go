@@ -41,6 +41,16 @@ var ErrDamaged = fmt.Errorf("%w: what the store has of this job is damaged", Err
 // ErrOutOfTurn is an ErrInvalid: LeaseJob names a job of an ordered queue that has to wait for earlier jobs.
 var ErrOutOfTurn = fmt.Errorf("%w: earlier jobs of its key have not ended", ErrInvalid)
 
+// KindOf returns the kind of an error; nil: it has none.
+func KindOf(err error) error {
+	for _, kind := range Errors {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
+}
+
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,

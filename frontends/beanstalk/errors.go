@@ -1,7 +1,7 @@
 package beanstalk
 
 import (
-	"errors"
+	"cmp"
 
 	"broker/core"
 )
@@ -28,32 +28,29 @@ const (
 )
 
 // wireErrors maps each error of the core to a reply. Clients only know the replies of the reference server.
-var wireErrors = []struct {
-	kind error
-	text string
-}{
-	{core.ErrNotFound, notFound},
-	{core.ErrNoQueue, notFound},
-	{core.ErrDuplicate, internalError},
-	{core.ErrNotUnique, outOfMemory},
-	{core.ErrNotLeased, notFound},
-	{core.ErrNotHolder, notFound},
-	{core.ErrFinished, notFound},
-	{core.ErrFull, outOfMemory},
-	{core.ErrBusy, outOfMemory},
-	{core.ErrInvalid, notFound},
-	{core.ErrDiskFull, outOfMemory},
-	{core.ErrStopped, internalError},
-	{core.ErrDraining, draining},
-	{core.ErrShutdown, draining},
-	{core.ErrNoBatch, notFound},
-	{core.ErrBatchState, notFound},
-	{core.ErrConflict, notFound},
-	{core.ErrHasDependents, notFound},
-	{core.ErrNoSchedule, notFound},
-	{core.ErrForbidden, unknown},
-	{core.ErrNoLimit, notFound},
-	{core.ErrConfigured, outOfMemory},
+var wireErrors = map[error]string{
+	core.ErrNotFound:      notFound,
+	core.ErrNoQueue:       notFound,
+	core.ErrDuplicate:     internalError,
+	core.ErrNotUnique:     outOfMemory,
+	core.ErrNotLeased:     notFound,
+	core.ErrNotHolder:     notFound,
+	core.ErrFinished:      notFound,
+	core.ErrFull:          outOfMemory,
+	core.ErrBusy:          outOfMemory,
+	core.ErrInvalid:       notFound,
+	core.ErrDiskFull:      outOfMemory,
+	core.ErrStopped:       internalError,
+	core.ErrDraining:      draining,
+	core.ErrShutdown:      draining,
+	core.ErrNoBatch:       notFound,
+	core.ErrBatchState:    notFound,
+	core.ErrConflict:      notFound,
+	core.ErrHasDependents: notFound,
+	core.ErrNoSchedule:    notFound,
+	core.ErrForbidden:     unknown,
+	core.ErrNoLimit:       notFound,
+	core.ErrConfigured:    outOfMemory,
 }
 
 // isNotFound reports whether a client takes err for a job that it does not have.
@@ -61,14 +58,9 @@ func isNotFound(err error) bool { return errorText(err, false) == notFound }
 
 // errorText is the reply for err. Only put may get DRAINING.
 func errorText(err error, put bool) string {
-	for _, row := range wireErrors {
-		if !errors.Is(err, row.kind) {
-			continue
-		}
-		if row.text == draining && !put {
-			return internalError
-		}
-		return row.text
+	text := cmp.Or(wireErrors[core.KindOf(err)], internalError)
+	if text == draining && !put {
+		return internalError
 	}
-	return internalError
+	return text
 }

@@ -16,17 +16,17 @@ var (
 	errNoPredecessor = errors.New("no such predecessor")
 )
 
-// wireErrors has the rows of this front-end. They come before the rows that all front-ends share.
-var wireErrors = []resp.ErrorRow{
-	{Kind: core.ErrDuplicate, Text: "ERR a job with this uuid exists"},
-	{Kind: core.ErrNotLeased, Text: "ERR the job does not run: its lease has ended"},
-	{Kind: core.ErrNotHolder, Text: "ERR another worker has the job"},
-	{Kind: core.ErrFinished, Text: "ERR the job has ended"},
-	{Kind: core.ErrBusy, Text: "BUSY the connection waits for a job already"},
-	{Kind: errEnvelope, Text: "ERR " + errEnvelope.Error()},
-	{Kind: errNoUUID, Text: "ERR " + errNoUUID.Error()},
-	{Kind: errNoParent, Text: "ERR " + errNoParent.Error()},
-	{Kind: errNoPredecessor, Text: "ERR " + errNoPredecessor.Error()},
+// wireErrors has the lines of this front-end. They come before those that all front-ends share.
+var wireErrors = map[error]string{
+	core.ErrDuplicate: "ERR a job with this uuid exists",
+	core.ErrNotLeased: "ERR the job does not run: its lease has ended",
+	core.ErrNotHolder: "ERR another worker has the job",
+	core.ErrFinished:  "ERR the job has ended",
+	core.ErrBusy:      "BUSY the connection waits for a job already",
+	errEnvelope:       "ERR " + errEnvelope.Error(),
+	errNoUUID:         "ERR " + errNoUUID.Error(),
+	errNoParent:       "ERR " + errNoParent.Error(),
+	errNoPredecessor:  "ERR " + errNoPredecessor.Error(),
 }
 
 // errorText is the error line, without its first byte and its end.

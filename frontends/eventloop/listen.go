@@ -39,7 +39,7 @@ type Listener struct {
 	// sessions of the same configuration.
 	TLS func() *tls.Config
 
-	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called for every rejected client
+	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called for every refused client
 	// with its address, from the accepting goroutine.
 	Allow  []netip.Prefix
 	Denied func(net.Addr)

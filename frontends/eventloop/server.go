@@ -252,15 +252,15 @@ func (s *Server) admit(nc net.Conn, remote net.Addr, b bound, g *group) {
 	p := s.enter(g, remote)
 	if p == nil {
 		g.refused.Add(1)
-		s.reject(nc, g)
+		s.refuse(nc, g)
 		return
 	}
 	g.accepted.Add(1)
 	s.addConn(nc, remote, b, g, p)
 }
 
-// reject tells a client that the limit is reached, if its socket takes the message at once.
-func (s *Server) reject(nc net.Conn, g *group) {
+// refuse tells a client that the limit is reached, if its socket takes the message at once.
+func (s *Server) refuse(nc net.Conn, g *group) {
 	s.log.Debug().Str("frontend", g.name).Msg("connection limit reached")
 	_ = nc.SetWriteDeadline(time.Now().Add(acceptPause)) // a new socket has buffer space; if not, nothing is lost
 	_, _ = nc.Write(g.overflow)

@@ -41,7 +41,7 @@
 // any value.
 //
 // Over HTTP, requests that gearmand drops without an answer get a status: 400, 405, 411, 413 or 431. A job that the
-// broker rejects gets 403 or 503. The answer waits for the end of the job, and its body is all data from the worker. In
+// broker refuses gets 403 or 503. The answer waits for the end of the job, and its body is all data from the worker. In
 // gearmand, the first WORK_WARNING or WORK_STATUS is the answer, and WORK_DATA overwrites it. The answer for a failed
 // job has the complete handle. The answer to HEAD has no body.
 //

@@ -1,7 +1,7 @@
 package gearman
 
 import (
-	"errors"
+	"cmp"
 
 	"broker/core"
 )
@@ -41,50 +41,44 @@ const lineForbidden = "ERR NOT_ALLOWED Not+allowed+for+this+client\r\n"
 
 // wireErrors maps each error of the core to its ERROR packet and its line in the text protocol. The text of
 // JOB_NOT_FOUND depends on the packet that names the job.
-var wireErrors = []struct {
-	kind error
+var wireErrors = map[error]struct {
 	wireError
 	line string
 }{
-	{core.ErrNotFound, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
-	{core.ErrNotLeased, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
-	{core.ErrNotHolder, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
-	{core.ErrFinished, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
-	{core.ErrNoQueue, wireError{codeQueue, "Function not found"}, "ERR function not found\r\n"},
-	{
-		core.ErrBusy,
+	core.ErrNotFound:  {errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	core.ErrNotLeased: {errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	core.ErrNotHolder: {errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	core.ErrFinished:  {errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	core.ErrNoQueue:   {wireError{codeQueue, "Function not found"}, "ERR function not found\r\n"},
+	core.ErrBusy: {
 		wireError{codeQueue, "Function is in use"},
 		"ERR there are still connected workers or executing clients\r\n",
 	},
-	{core.ErrFull, wireError{codeQueue, "Job queue is full"}, "ERR QUEUE_ERROR Job+queue+is+full\r\n"},
-	{core.ErrDuplicate, wireError{codeQueue, "Job exists already"}, "ERR QUEUE_ERROR Job+exists+already\r\n"},
-	{core.ErrNotUnique, wireError{codeQueue, "Unique value is in use"}, "ERR QUEUE_ERROR Unique+value+is+in+use\r\n"},
-	{
-		core.ErrInvalid,
+	core.ErrFull:      {wireError{codeQueue, "Job queue is full"}, "ERR QUEUE_ERROR Job+queue+is+full\r\n"},
+	core.ErrDuplicate: {wireError{codeQueue, "Job exists already"}, "ERR QUEUE_ERROR Job+exists+already\r\n"},
+	core.ErrNotUnique: {wireError{codeQueue, "Unique value is in use"}, "ERR QUEUE_ERROR Unique+value+is+in+use\r\n"},
+	core.ErrInvalid: {
 		wireError{codeArguments, "Job is not valid"},
 		"ERR INVALID_ARGUMENTS Arguments+are+not+valid\r\n",
 	},
-	{
-		core.ErrDiskFull,
+	core.ErrDiskFull: {
 		wireError{codeQueue, "Server disk is nearly full, no new jobs are taken"},
 		"ERR QUEUE_ERROR Server+disk+is+nearly+full\r\n",
 	},
-	{core.ErrStopped, errServerStopped, "ERR QUEUE_ERROR Server+has+stopped+taking+work\r\n"},
-	{core.ErrDraining, wireError{codeQueue, "Server is draining"}, "ERR QUEUE_ERROR Server+is+draining\r\n"},
-	{core.ErrShutdown, wireError{codeQueue, "Server is shutting down"}, "ERR QUEUE_ERROR Server+is+shutting+down\r\n"},
-	{core.ErrNoBatch, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
-	{core.ErrBatchState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
-	{core.ErrConflict, wireError{codeQueue, "Job has changed"}, "ERR QUEUE_ERROR Job+has+changed\r\n"},
-	{
-		core.ErrHasDependents,
+	core.ErrStopped:    {errServerStopped, "ERR QUEUE_ERROR Server+has+stopped+taking+work\r\n"},
+	core.ErrDraining:   {wireError{codeQueue, "Server is draining"}, "ERR QUEUE_ERROR Server+is+draining\r\n"},
+	core.ErrShutdown:   {wireError{codeQueue, "Server is shutting down"}, "ERR QUEUE_ERROR Server+is+shutting+down\r\n"},
+	core.ErrNoBatch:    {wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
+	core.ErrBatchState: {wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
+	core.ErrConflict:   {wireError{codeQueue, "Job has changed"}, "ERR QUEUE_ERROR Job+has+changed\r\n"},
+	core.ErrHasDependents: {
 		wireError{codeQueue, "Other jobs wait for this job"},
 		"ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n",
 	},
-	{core.ErrNoSchedule, wireError{codeQueue, "Schedule not found"}, "ERR QUEUE_ERROR Schedule+not+found\r\n"},
-	{core.ErrForbidden, errForbidden, lineForbidden},
-	{core.ErrNoLimit, wireError{codeQueue, "Limit not found"}, "ERR QUEUE_ERROR Limit+not+found\r\n"},
-	{
-		core.ErrConfigured,
+	core.ErrNoSchedule: {wireError{codeQueue, "Schedule not found"}, "ERR QUEUE_ERROR Schedule+not+found\r\n"},
+	core.ErrForbidden:  {errForbidden, lineForbidden},
+	core.ErrNoLimit:    {wireError{codeQueue, "Limit not found"}, "ERR QUEUE_ERROR Limit+not+found\r\n"},
+	core.ErrConfigured: {
 		wireError{codeQueue, "Set by the configuration file"},
 		"ERR QUEUE_ERROR Set+by+the+configuration+file\r\n",
 	},
@@ -93,23 +87,17 @@ var wireErrors = []struct {
 // packetError is the ERROR packet for an error of the broker. notFound is the error of this packet type for an unknown
 // job; nil for a packet without a job.
 func packetError(err error, notFound *wireError) wireError {
-	for i := range wireErrors {
-		if e := &wireErrors[i]; errors.Is(err, e.kind) {
-			if e.code == codeJobNotFound && notFound != nil {
-				return *notFound
-			}
-			return e.wireError
-		}
+	row, known := wireErrors[core.KindOf(err)]
+	switch {
+	case !known:
+		return wireError{codeQueue, "Server error"}
+	case row.code == codeJobNotFound && notFound != nil:
+		return *notFound
 	}
-	return wireError{codeQueue, "Server error"}
+	return row.wireError
 }
 
 // lineError is the line for an error of the broker.
 func lineError(err error) string {
-	for i := range wireErrors {
-		if errors.Is(err, wireErrors[i].kind) {
-			return wireErrors[i].line
-		}
-	}
-	return "ERR QUEUE_ERROR Server+error\r\n"
+	return cmp.Or(wireErrors[core.KindOf(err)].line, "ERR QUEUE_ERROR Server+error\r\n")
 }

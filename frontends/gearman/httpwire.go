@@ -34,7 +34,7 @@ type httpRequest struct {
 	traceparent, tracestate []byte
 }
 
-// parseHTTP parses a request. It is incomplete until done is true. A status other than zero rejects it, possibly before
+// parseHTTP parses a request. It is incomplete until done is true. A status other than zero refuses it, possibly before
 // it is complete.
 func parseHTTP(in []byte, maxBody int) (r httpRequest, status httpStatus, done bool) {
 	in = bytes.TrimLeft(in, "\r\n")
@@ -72,7 +72,7 @@ func parseHTTP(in []byte, maxBody int) (r httpRequest, status httpStatus, done b
 	return r, "", true
 }
 
-// tooLong rejects headers that exceed their limit before they end.
+// tooLong refuses headers that exceed their limit before they end.
 func tooLong(in []byte) httpStatus {
 	if len(in) > httpHeaderMax {
 		return httpHeadersTooLarge

@@ -66,11 +66,11 @@ func TestEveryRequestHasAnAnswerForARefusal(t *testing.T) {
 
 func TestRefusalsOfASubmission(t *testing.T) {
 	t.Parallel()
-	for _, row := range wireErrors {
-		s, conn := open(refusing(row.kind), testOptions())
+	for kind, row := range wireErrors {
+		s, conn := open(refusing(kind), testOptions())
 		s.Feed(request(packet.SubmitJob, "f", "u", "x"))
 		if got, want := conn.taken(), string(answer(packet.Error, row.code, row.message)); got != want {
-			t.Errorf("%v: got %q, want %q", row.kind, got, want)
+			t.Errorf("%v: got %q, want %q", kind, got, want)
 		}
 	}
 }

@@ -41,13 +41,13 @@ func scriptText(err error, sha string) string {
 	return errorText(err)
 }
 
-// wireErrors has the rows of this front-end. They come before the rows that all front-ends share.
-var wireErrors = []resp.ErrorRow{
-	{Kind: core.ErrDuplicate, Text: "ERR a job with this id exists"},
-	{Kind: core.ErrNotLeased, Text: "BUSY the job is changed by another client, try again"},
-	{Kind: core.ErrNotHolder, Text: "BUSY the job is changed by another client, try again"},
-	{Kind: core.ErrFinished, Text: "BUSY the job is changed by another client, try again"},
-	{Kind: core.ErrBusy, Text: "BUSY the queue is in use"},
+// wireErrors has the lines of this front-end. They come before those that all front-ends share.
+var wireErrors = map[error]string{
+	core.ErrDuplicate: "ERR a job with this id exists",
+	core.ErrNotLeased: "BUSY the job is changed by another client, try again",
+	core.ErrNotHolder: "BUSY the job is changed by another client, try again",
+	core.ErrFinished:  "BUSY the job is changed by another client, try again",
+	core.ErrBusy:      "BUSY the queue is in use",
 }
 
 // errorText is the error line, without its first byte and its end.

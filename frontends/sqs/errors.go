@@ -90,32 +90,29 @@ func badAttribute(name string) error {
 }
 
 // coreErrors maps the errors of the core to SQS errors. A test checks that it is complete.
-var coreErrors = []struct {
-	err  error
-	kind *errorKind
-}{
-	{core.ErrNotFound, invalidParameter},
-	{core.ErrNoQueue, queueDoesNotExist},
-	{core.ErrDuplicate, invalidParameter},
-	{core.ErrNotUnique, invalidParameter},
-	{core.ErrNotLeased, invalidParameter},
-	{core.ErrNotHolder, invalidParameter},
-	{core.ErrFinished, invalidParameter},
-	{core.ErrFull, overLimit},
-	{core.ErrBusy, unavailable},
-	{core.ErrInvalid, invalidParameter},
-	{core.ErrDiskFull, unavailable},
-	{core.ErrStopped, unavailable},
-	{core.ErrDraining, unavailable},
-	{core.ErrShutdown, unavailable},
-	{core.ErrNoBatch, invalidParameter},
-	{core.ErrBatchState, invalidParameter},
-	{core.ErrConflict, invalidParameter},
-	{core.ErrHasDependents, invalidParameter},
-	{core.ErrNoSchedule, invalidParameter},
-	{core.ErrNoLimit, invalidParameter},
-	{core.ErrConfigured, accessDenied},
-	{core.ErrForbidden, accessDenied},
+var coreErrors = map[error]*errorKind{
+	core.ErrNotFound:      invalidParameter,
+	core.ErrNoQueue:       queueDoesNotExist,
+	core.ErrDuplicate:     invalidParameter,
+	core.ErrNotUnique:     invalidParameter,
+	core.ErrNotLeased:     invalidParameter,
+	core.ErrNotHolder:     invalidParameter,
+	core.ErrFinished:      invalidParameter,
+	core.ErrFull:          overLimit,
+	core.ErrBusy:          unavailable,
+	core.ErrInvalid:       invalidParameter,
+	core.ErrDiskFull:      unavailable,
+	core.ErrStopped:       unavailable,
+	core.ErrDraining:      unavailable,
+	core.ErrShutdown:      unavailable,
+	core.ErrNoBatch:       invalidParameter,
+	core.ErrBatchState:    invalidParameter,
+	core.ErrConflict:      invalidParameter,
+	core.ErrHasDependents: invalidParameter,
+	core.ErrNoSchedule:    invalidParameter,
+	core.ErrNoLimit:       invalidParameter,
+	core.ErrConfigured:    accessDenied,
+	core.ErrForbidden:     accessDenied,
 }
 
 // errorOf converts an error to an SQS error. An error that is not in the table is a fault of the broker, and its text
@@ -125,10 +122,9 @@ func errorOf(err error) *apiError {
 	if errors.As(err, &e) {
 		return e
 	}
-	for _, row := range coreErrors {
-		if errors.Is(err, row.err) {
-			return &apiError{row.kind, row.err.Error()}
-		}
+	kind := core.KindOf(err)
+	if reply := coreErrors[kind]; reply != nil {
+		return &apiError{reply, kind.Error()}
 	}
 	return &apiError{internalError, "The request could not be served."}
 }

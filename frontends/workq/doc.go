@@ -58,7 +58,7 @@
 // add, schedule and run accept flags that the reference server does not know. They do not count towards the maximum
 // number of flags.
 //
-//	-unique=<key>      rejected with "Duplicate unique" while an unfinished job of the queue has this key
+//	-unique=<key>      refused with "Duplicate unique" while an unfinished job of the queue has this key
 //	-type=<type>       the jobtype for Faktory workers; default: the name
 //	-after=<id>[,…]    the job waits until all of these jobs are completed
 //	-parent=<id>       the job waits until its parent has finished; jobs that wait -after the parent also wait for this job
@@ -66,6 +66,6 @@
 // These ids may name jobs of any protocol: by a UUID of any version and spelling, an alias, a Gearman handle of this
 // broker, or a Faktory jid without commas, equals signs and spaces.
 //
-// Invalid values are rejected with "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent"; jobs that do
+// Invalid values are refused with "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent"; jobs that do
 // not exist with "After not found" or "Parent not found".
 package workq

@@ -1,7 +1,7 @@
 package workq
 
 import (
-	"errors"
+	"cmp"
 
 	"broker/core"
 )
@@ -45,40 +45,30 @@ const (
 
 // wireErrors maps each error of the core to its reply. A full queue and a full disk are server errors, so that clients
 // try again later.
-var wireErrors = []struct {
-	kind error
-	text string
-}{
-	{core.ErrNotFound, notFound},
-	{core.ErrNoQueue, notFound},
-	{core.ErrDuplicate, duplicate},
-	{core.ErrNotUnique, "-CLIENT-ERROR Duplicate unique" + crlf},
-	{core.ErrNotLeased, "-CLIENT-ERROR Job not leased" + crlf},
-	{core.ErrNotHolder, "-CLIENT-ERROR Job leased by another" + crlf},
-	{core.ErrFinished, hasResult},
-	{core.ErrFull, "-SERVER-ERROR Queue full" + crlf},
-	{core.ErrBusy, "-SERVER-ERROR Queue in use" + crlf},
-	{core.ErrInvalid, "-CLIENT-ERROR Invalid operation" + crlf},
-	{core.ErrDiskFull, "-SERVER-ERROR Disk full" + crlf},
-	{core.ErrStopped, storeFailed},
-	{core.ErrDraining, "-SERVER-ERROR Draining" + crlf},
-	{core.ErrShutdown, stopping},
-	{core.ErrNoBatch, "-CLIENT-ERROR Batch not found" + crlf},
-	{core.ErrBatchState, "-CLIENT-ERROR Batch closed" + crlf},
-	{core.ErrConflict, "-CLIENT-ERROR Job has changed" + crlf},
-	{core.ErrHasDependents, "-CLIENT-ERROR Other jobs wait for this one" + crlf},
-	{core.ErrNoSchedule, "-CLIENT-ERROR Schedule not found" + crlf},
-	{core.ErrForbidden, "-CLIENT-ERROR Not allowed" + crlf},
-	{core.ErrNoLimit, "-CLIENT-ERROR Limit not found" + crlf},
-	{core.ErrConfigured, "-CLIENT-ERROR Set by the configuration file" + crlf},
+var wireErrors = map[error]string{
+	core.ErrNotFound:      notFound,
+	core.ErrNoQueue:       notFound,
+	core.ErrDuplicate:     duplicate,
+	core.ErrNotUnique:     "-CLIENT-ERROR Duplicate unique" + crlf,
+	core.ErrNotLeased:     "-CLIENT-ERROR Job not leased" + crlf,
+	core.ErrNotHolder:     "-CLIENT-ERROR Job leased by another" + crlf,
+	core.ErrFinished:      hasResult,
+	core.ErrFull:          "-SERVER-ERROR Queue full" + crlf,
+	core.ErrBusy:          "-SERVER-ERROR Queue in use" + crlf,
+	core.ErrInvalid:       "-CLIENT-ERROR Invalid operation" + crlf,
+	core.ErrDiskFull:      "-SERVER-ERROR Disk full" + crlf,
+	core.ErrStopped:       storeFailed,
+	core.ErrDraining:      "-SERVER-ERROR Draining" + crlf,
+	core.ErrShutdown:      stopping,
+	core.ErrNoBatch:       "-CLIENT-ERROR Batch not found" + crlf,
+	core.ErrBatchState:    "-CLIENT-ERROR Batch closed" + crlf,
+	core.ErrConflict:      "-CLIENT-ERROR Job has changed" + crlf,
+	core.ErrHasDependents: "-CLIENT-ERROR Other jobs wait for this one" + crlf,
+	core.ErrNoSchedule:    "-CLIENT-ERROR Schedule not found" + crlf,
+	core.ErrForbidden:     "-CLIENT-ERROR Not allowed" + crlf,
+	core.ErrNoLimit:       "-CLIENT-ERROR Limit not found" + crlf,
+	core.ErrConfigured:    "-CLIENT-ERROR Set by the configuration file" + crlf,
 }
 
 // errorText is the reply for err.
-func errorText(err error) string {
-	for _, row := range wireErrors {
-		if errors.Is(err, row.kind) {
-			return row.text
-		}
-	}
-	return internalError
-}
+func errorText(err error) string { return cmp.Or(wireErrors[core.KindOf(err)], internalError) }

@@ -100,46 +100,42 @@ func invalid(field, format string, args ...any) *Error {
 }
 
 // coreCodes maps the errors of the core to codes.
-var coreCodes = []struct {
-	kind error
-	code Code
-}{
-	{core.ErrNotFound, CodeJobNotFound},
-	{core.ErrNoQueue, CodeQueueNotFound},
-	{core.ErrDuplicate, CodeDuplicate},
-	{core.ErrNotUnique, CodeNotUnique},
-	{core.ErrNotLeased, CodeNotLeased},
-	{core.ErrNotHolder, CodeLeaseLost},
-	{core.ErrFinished, CodeFinished},
-	{core.ErrFull, CodeQueueFull},
-	{core.ErrBusy, CodeQueueBusy},
-	{core.ErrInvalid, CodeState},
-	{core.ErrDiskFull, CodeDiskFull},
-	{core.ErrStopped, CodeStoreFailed},
-	{core.ErrDraining, CodeDraining},
-	{core.ErrShutdown, CodeShutdown},
-	{core.ErrNoBatch, CodeBatchNotFound},
-	{core.ErrBatchState, CodeBatchState},
-	{core.ErrConflict, CodeConflict},
-	{core.ErrHasDependents, CodeHasDependents},
-	{core.ErrForbidden, CodeForbidden},
-	{core.ErrNoSchedule, CodeScheduleNotFound},
-	{core.ErrNoLimit, CodeLimitNotFound},
-	{core.ErrConfigured, CodeConfigured},
+var coreCodes = map[error]Code{
+	core.ErrNotFound:      CodeJobNotFound,
+	core.ErrNoQueue:       CodeQueueNotFound,
+	core.ErrDuplicate:     CodeDuplicate,
+	core.ErrNotUnique:     CodeNotUnique,
+	core.ErrNotLeased:     CodeNotLeased,
+	core.ErrNotHolder:     CodeLeaseLost,
+	core.ErrFinished:      CodeFinished,
+	core.ErrFull:          CodeQueueFull,
+	core.ErrBusy:          CodeQueueBusy,
+	core.ErrInvalid:       CodeState,
+	core.ErrDiskFull:      CodeDiskFull,
+	core.ErrStopped:       CodeStoreFailed,
+	core.ErrDraining:      CodeDraining,
+	core.ErrShutdown:      CodeShutdown,
+	core.ErrNoBatch:       CodeBatchNotFound,
+	core.ErrBatchState:    CodeBatchState,
+	core.ErrConflict:      CodeConflict,
+	core.ErrHasDependents: CodeHasDependents,
+	core.ErrForbidden:     CodeForbidden,
+	core.ErrNoSchedule:    CodeScheduleNotFound,
+	core.ErrNoLimit:       CodeLimitNotFound,
+	core.ErrConfigured:    CodeConfigured,
 }
 
 // refusal is the Error for an error of the core.
 func refusal(err error) error {
-	for _, c := range coreCodes {
-		if errors.Is(err, c.kind) {
-			if c.code == CodeStoreFailed {
-				return &Error{Code: c.code, Detail: err.Error() + "; " + mendStore}
-			}
-			// Only the cause is shown, because the code already says that the operation is invalid.
-			return &Error{Code: c.code, Detail: strings.TrimPrefix(err.Error(), core.ErrInvalid.Error()+": ")}
-		}
+	code, known := coreCodes[core.KindOf(err)]
+	switch {
+	case !known:
+		return err
+	case code == CodeStoreFailed:
+		return &Error{Code: code, Detail: err.Error() + "; " + mendStore}
 	}
-	return err
+	// Only the cause is shown, because the code already says that the operation is invalid.
+	return &Error{Code: code, Detail: strings.TrimPrefix(err.Error(), core.ErrInvalid.Error()+": ")}
 }
 
 // IsCode reports whether err is an Error with that code.

@@ -4,7 +4,7 @@
 //	Trace:       traceparent [space tracestate]
 //	traceparent: version-traceid-parentid-flags, in lower-case hexadecimal
 //
-// Invalid values are ignored, as the W3C specification requires. They never reject a job.
+// Invalid values are ignored, as the W3C specification requires. A job is never refused for them.
 package tracecontext
 
 import (
