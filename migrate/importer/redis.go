@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	redigo "github.com/gomodule/redigo/redis"
+	"broker/migrate/wire"
 )
 
 // redisPort is the port of Redis servers.
@@ -126,17 +126,18 @@ func (r *redis) scan(pattern string) ([]string, error) {
 	found := make(map[string]bool) // SCAN may return a key twice
 	for cursor := "0"; ; {
 		r.from.array("SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
-		pair, err := redigo.Values(r.from.call())
+		pair, err := r.from.items()
 		if err != nil {
 			return nil, err
 		}
-		var keys []string
-		if _, err := redigo.Scan(pair, &cursor, &keys); err != nil {
-			return nil, err
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("SCAN returned %d values in place of 2", len(pair))
 		}
-		for _, key := range keys {
+		keys, _ := wire.RESPItems(pair[1])
+		for _, key := range textsOf(keys) {
 			found[key] = true
 		}
+		cursor = string(wire.RESPText(pair[0]))
 		if cursor == "0" {
 			return slices.Sorted(maps.Keys(found)), nil
 		}

@@ -2,25 +2,24 @@ package importer
 
 import (
 	"bufio"
-	"errors"
+	"fmt"
 	"net"
+	"strconv"
 	"strings"
 
-	redigo "github.com/gomodule/redigo/redis"
+	"broker/migrate/wire"
 )
 
 // respConn is a connection to Redis or Faktory. Their replies have the same format. Faktory's commands are lines.
 type respConn struct {
-	replies redigo.Conn
-	lines   *bufio.Writer
+	net.Conn
+	in  *bufio.Reader
+	out *bufio.Writer
 }
 
 func newRESPConn(c net.Conn) *respConn {
-	return &respConn{redigo.NewConn(c, 0, 0), bufio.NewWriterSize(c, 64<<10)}
+	return &respConn{c, bufio.NewReaderSize(c, 64<<10), bufio.NewWriterSize(c, 64<<10)}
 }
-
-// Close closes the connection.
-func (c *respConn) Close() error { return c.replies.Close() }
 
 // serverError is an error that the server replied.
 type serverError string
@@ -29,46 +28,76 @@ func (e serverError) Error() string { return string(e) }
 
 // line queues a command of Faktory.
 func (c *respConn) line(words ...string) {
-	_, _ = c.lines.WriteString(strings.Join(words, " ") + "\r\n") // Flush returns the error
+	_, _ = c.out.WriteString(strings.Join(words, " ") + "\r\n") // call returns the error
 }
 
 // array queues a command of Redis.
-func (c *respConn) array(command string, words ...string) {
-	_ = c.replies.Send(command, redigo.Args{}.AddFlat(words)...) // Flush returns the error
+func (c *respConn) array(words ...string) {
+	_, _ = fmt.Fprintf(c.out, "*%d\r\n", len(words)) // call returns the error
+	for _, w := range words {
+		_, _ = fmt.Fprintf(c.out, "$%d\r\n%s\r\n", len(w), w)
+	}
 }
 
 // call flushes what was queued and reads one reply.
-func (c *respConn) call() (any, error) {
-	if err := errors.Join(c.lines.Flush(), c.replies.Flush()); err != nil {
+func (c *respConn) call() ([]byte, error) {
+	if err := c.out.Flush(); err != nil {
 		return nil, err
 	}
-	reply, err := c.replies.Receive()
-	if refusal := redigo.Error(""); errors.As(err, &refusal) {
-		return nil, serverError(refusal)
-	}
+	reply, err := wire.ReadRESP(c.in, wire.MaxBody)
 	if err != nil {
 		return nil, lost(err)
+	}
+	if wire.IsRESPError(reply) {
+		return nil, serverError(wire.RESPText(reply))
 	}
 	return reply, nil
 }
 
 // text is call for replies that are strings. A null is an empty string.
 func (c *respConn) text() (string, error) {
-	text, err := redigo.String(c.call())
-	if errors.Is(err, redigo.ErrNil) {
-		return "", nil
+	reply, err := c.call()
+	if err != nil {
+		return "", err
 	}
-	return text, err
+	if _, isArray := wire.RESPItems(reply); isArray {
+		return "", fmt.Errorf("the reply %.100q is a list", reply)
+	}
+	return string(wire.RESPText(reply)), nil
+}
+
+// items is call for replies that are lists. A null is an empty list.
+func (c *respConn) items() ([][]byte, error) {
+	reply, err := c.call()
+	if err != nil {
+		return nil, err
+	}
+	items, isArray := wire.RESPItems(reply)
+	if !isArray {
+		return nil, fmt.Errorf("the reply %.100q is not a list", reply)
+	}
+	return items, nil
 }
 
 // texts is call for replies that are lists of strings. A null is an empty list.
 func (c *respConn) texts() ([]string, error) {
-	texts, err := redigo.Strings(c.call())
-	if errors.Is(err, redigo.ErrNil) {
-		return nil, nil
+	items, err := c.items()
+	return textsOf(items), err
+}
+
+func textsOf(items [][]byte) []string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = string(wire.RESPText(item))
 	}
-	return texts, err
+	return texts
 }
 
 // number is call for replies that are numbers.
-func (c *respConn) number() (int, error) { return redigo.Int(c.call()) }
+func (c *respConn) number() (int, error) {
+	text, err := c.text()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}

@@ -58,7 +58,10 @@ func (c *faktoryConn) request(in *bufio.Reader) ([]byte, error) {
 	return wire.ReadLine(in, wire.MaxMessage)
 } // it may be a list of jobs
 
-func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return wire.ReadFaktory(in) }
+func (c *faktoryConn) reply(in *bufio.Reader) ([]byte, error) { return readRESP(in) }
+
+// readRESP reads a reply of Faktory that is passed on.
+func readRESP(in *bufio.Reader) ([]byte, error) { return wire.ReadRESP(in, wire.MaxMessage) }
 
 func (c *faktoryConn) lost() []byte { return faktoryError(errLost) }
 
@@ -68,23 +71,23 @@ func faktoryString(b []byte) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", l
 
 // greet implements dialect: it sends the client's HELLO to the broker, with the broker's password.
 func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
-	hi, err := wire.ReadFaktory(in)
+	hi, err := readRESP(in)
 	if err != nil {
 		return fmt.Errorf("the broker: %w", err)
 	}
-	line, _, err := wire.Hello(string(wire.FaktoryText(hi)), c.f.s.opts.Password, c.hello)
+	line, _, err := wire.Hello(string(wire.RESPText(hi)), c.f.s.opts.Password, c.hello)
 	if err != nil {
 		return fmt.Errorf("the broker: %w", err)
 	}
 	if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
 		return fmt.Errorf("the broker: %w", err)
 	}
-	ok, err := wire.ReadFaktory(in)
+	ok, err := readRESP(in)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the broker: %w", err)
-	case wire.IsFaktoryError(ok):
-		return fmt.Errorf("the broker replied: %s", wire.FaktoryText(ok))
+	case wire.IsRESPError(ok):
+		return fmt.Errorf("the broker replied: %s", wire.RESPText(ok))
 	}
 	return nil
 }
@@ -120,7 +123,7 @@ func (c *faktoryConn) introduce(p []byte, arg string) error {
 	if err != nil {
 		return err
 	}
-	if !c.admitted && !wire.IsFaktoryError(reply) {
+	if !c.admitted && !wire.IsRESPError(reply) {
 		c.admitted, c.hello = true, nil
 		_ = json.Unmarshal([]byte(arg), &c.hello) // the server has read it
 	}
@@ -143,7 +146,7 @@ func (c *faktoryConn) push(p []byte, arg string) error {
 	e := c.s.find(queueOf([]byte(arg)))
 	counted := func(byBroker bool) func([]byte) []byte {
 		return func(reply []byte) []byte {
-			if !wire.IsFaktoryError(reply) {
+			if !wire.IsRESPError(reply) {
 				e.accepted(byBroker)
 			}
 			return reply
@@ -215,10 +218,10 @@ func (c *faktoryConn) pushPart(toBroker bool, jobs []json.RawMessage, refused ma
 		return err
 	}
 	var no map[string]string
-	if wire.IsFaktoryError(reply) {
-		return errors.New(strings.TrimPrefix(string(wire.FaktoryText(reply)), "ERR "))
+	if wire.IsRESPError(reply) {
+		return errors.New(strings.TrimPrefix(string(wire.RESPText(reply)), "ERR "))
 	}
-	if err := json.Unmarshal(wire.FaktoryText(reply), &no); err != nil {
+	if err := json.Unmarshal(wire.RESPText(reply), &no); err != nil {
 		return err
 	}
 	maps.Copy(refused, no)

@@ -94,7 +94,7 @@ func (d *depths) read(reply []byte) {
 			Queues map[string]int `json:"queues"`
 		} `json:"faktory"`
 	}
-	_ = json.Unmarshal(wire.FaktoryText(reply), &info) // after an error, no jobs are known to wait
+	_ = json.Unmarshal(wire.RESPText(reply), &info) // after an error, no jobs are known to wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting = info.Faktory.Queues
@@ -169,7 +169,7 @@ func (c *faktoryConn) fetch(p []byte, queues []string) error {
 func (c *faktoryConn) fetched(broker bool, queue string) func([]byte) []byte {
 	note := c.owned(broker)
 	return func(reply []byte) []byte {
-		if len(wire.FaktoryText(reply)) == 0 && queue != "" {
+		if len(wire.RESPText(reply)) == 0 && queue != "" {
 			side := 0
 			if broker {
 				side = 1
@@ -212,7 +212,7 @@ func (c *faktoryConn) readDepths(b *sequenceSide, age time.Duration) error {
 // owned records which side the fetched job came from.
 func (c *faktoryConn) owned(broker bool) func([]byte) []byte {
 	return func(reply []byte) []byte {
-		if text := wire.FaktoryText(reply); len(text) > 0 && !wire.IsFaktoryError(reply) {
+		if text := wire.RESPText(reply); len(text) > 0 && !wire.IsRESPError(reply) {
 			c.f.owners.set(jidOf(text), broker)
 		}
 		return reply
@@ -237,7 +237,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 			return c.respond(faktoryError(err))
 		}
 		return c.pass(b, p, func(reply []byte) []byte {
-			if !wire.IsFaktoryError(reply) {
+			if !wire.IsRESPError(reply) {
 				c.f.owners.forget(jid)
 			}
 			return reply
@@ -250,7 +250,7 @@ func (c *faktoryConn) finish(p []byte, arg string) error {
 	if err != nil {
 		return err
 	}
-	if other, err := c.call(b, p); err == nil && wire.IsFaktoryError(reply) {
+	if other, err := c.call(b, p); err == nil && wire.IsRESPError(reply) {
 		reply = other
 	}
 	return c.respond(reply)
@@ -280,7 +280,7 @@ func stateRank(reply []byte) int {
 	var s struct {
 		State string `json:"state"`
 	}
-	if wire.IsFaktoryError(reply) || json.Unmarshal(wire.FaktoryText(reply), &s) != nil {
+	if wire.IsRESPError(reply) || json.Unmarshal(wire.RESPText(reply), &s) != nil {
 		return 0
 	}
 	switch s.State {

@@ -25,7 +25,7 @@ func FuzzReaders(f *testing.F) {
 		func(in *bufio.Reader) ([]byte, error) {
 			return readGearmanReply(in, func() bool { return true })
 		},
-		(&faktoryConn{}).request, wire.ReadFaktory, b.request, b.reply,
+		(&faktoryConn{}).request, readRESP, b.request, b.reply,
 	}
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		for i, read := range readers {
@@ -40,7 +40,7 @@ func FuzzReaders(f *testing.F) {
 					t.Fatalf("reader %d: %q of %q", i, p, rest)
 				}
 				rest = rest[len(p):]
-				_, _, _ = withClientID(p), wire.FaktoryText(p), stateRank(p)
+				_, _, _ = withClientID(p), wire.RESPText(p), stateRank(p)
 			}
 		}
 	})

@@ -1,14 +1,12 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"maps"
-	"strconv"
 )
 
 // ErrNotFaktory means that a server has not greeted as Faktory does.
@@ -41,32 +39,3 @@ func Hello(greeting, password string, fields map[string]any) (line string, secre
 	members, err := json.Marshal(hello)
 	return "HELLO " + string(members), asked.Salt != "", err
 }
-
-// ReadFaktory reads a reply as it is on the wire: a line, or a string with its length before it.
-func ReadFaktory(in *bufio.Reader) ([]byte, error) {
-	line, err := ReadLine(in, MaxLine)
-	if err != nil || line[0] != '$' {
-		return line, err
-	}
-	size, err := strconv.Atoi(string(bytes.TrimRight(line[1:], "\r\n")))
-	if err != nil || size > MaxMessage {
-		return nil, ErrFraming
-	}
-	if size < 0 {
-		return line, nil
-	}
-	body, err := ReadFull(in, size+len("\r\n"))
-	return append(line, body...), err
-}
-
-// FaktoryText is the content of a reply; empty for a null string.
-func FaktoryText(reply []byte) []byte {
-	line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
-	if len(line) > 0 && line[0] == '$' {
-		return bytes.TrimSuffix(rest, []byte("\r\n"))
-	}
-	return line[min(1, len(line)):]
-}
-
-// IsFaktoryError reports whether a reply is an error.
-func IsFaktoryError(reply []byte) bool { return len(reply) > 0 && reply[0] == '-' }

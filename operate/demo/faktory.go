@@ -91,12 +91,12 @@ func (f *faktory) sendJSON(verb string, value any) error {
 
 // reply reads a reply: a line, or a bulk string; empty for a null string.
 func (f *faktory) reply() (string, error) {
-	raw, err := wire.ReadFaktory(f.in)
+	raw, err := wire.ReadRESP(f.in, wire.MaxMessage)
 	if err != nil {
 		return "", err
 	}
-	text := string(wire.FaktoryText(raw))
-	if wire.IsFaktoryError(raw) {
+	text := string(wire.RESPText(raw))
+	if wire.IsRESPError(raw) {
 		return "", fmt.Errorf("faktory: %s", text)
 	}
 	return text, nil
