@@ -19,6 +19,10 @@ import (
 //
 // The prefix is random, so that an id from another store never names a batch of this one. It is stored with the first
 // batch of a store.
+//
+// The forms are those of Faktory clients, and the HTTP API uses them because a batch must have one id. The core numbers
+// batches and knows no ids: it gets no random numbers, and its machine decides the same on every node. So the
+// front-end of the leader makes the prefix, and the nodes that follow ask it.
 type batchIDs struct {
 	reload func() // calls load, at a node that follows: the leader may have stored a prefix; nil: it is known
 

@@ -4,7 +4,8 @@ import "slices"
 
 // sharedUser is a queue that has lanes with a shared bucket. The next search of the queue releases its blocked groups
 // when the bucket has room, so that room costs nothing for queues that nobody asks. The users with blocked groups are
-// in a list, for the clients that wait.
+// in a list, for the clients that wait. Both lists of a bucket go through the users themselves, so that a user that
+// begins to wait costs no memory; queue.List is for handles of jobs.
 type sharedUser struct {
 	of      *bucket
 	in      *lanes
