@@ -44,18 +44,14 @@ func again(ops []core.Op, applied bool) bool {
 	})
 }
 
-// sameReply reports whether the second reply to an operation says what the first said. A job that is not there any more
-// is as good as one that has ended: its submission is lost, and nobody was told of it.
+// sameReply reports whether the second reply to an operation says what the first said. The end of a job that is not
+// there any more is not the same: its submission is lost, and its client's node may ask it again, so that it runs again.
 func sameReply(op core.Op, first, second *core.Reply) bool {
 	if fateOf(op) == reads {
 		return bytes.Equal(bytesOf(*first), bytesOf(*second))
 	}
 	if first.Answer != nil || second.Answer != nil {
 		return false
-	}
-	if first.Kind == core.Accepted && second.Kind == core.Failed && second.Err != nil &&
-		second.Err.Error() == core.ErrNotFound.Error() {
-		return true
 	}
 	if (first.Err == nil) != (second.Err == nil) || first.Err != nil && first.Err.Error() != second.Err.Error() {
 		return false
