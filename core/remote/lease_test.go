@@ -222,6 +222,8 @@ func TestReadOfWhatIsLostIsAnsweredIfItIsStillTrue(t *testing.T) {
 	}
 	if w.told(other, lost.Commit) {
 		t.Error("a client is told of a job that is lost")
+	}
+}
 
 // A job and its end are lost with their leader. The worker's node comes to the next leader first, and then that of the
 // client, whose submission is asked again. A worker that was told of the end would see the job run once more.
@@ -253,5 +255,31 @@ func TestEndThatIsLostWithItsJobIsNotTold(t *testing.T) {
 	}
 	if told {
 		t.Error("a job whose end was told runs again")
+	}
+}
+
+// Two operations of a message may have one tag: each gets its own reply again.
+func TestLostOperationsOfOneTagKeepTheirReplies(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.node("a")
+	<-w.link(a).Ready()
+	client := open(t, a)
+	w.told(client, client.submit().Commit)
+	got := client.do(exclusive(0))
+	if got[0].Kind != core.Assigned {
+		t.Fatalf("leased with %+v", got)
+	}
+	ref := core.Ref{Seq: got[0].Seq}
+	ends := client.do(
+		&core.Complete{Tag: 3, Ref: ref, Authority: core.ByLeased},
+		&core.Cancel{Tag: 3, Ref: ref, If: core.InState(core.Ready)},
+	)
+	if len(ends) != 2 || ends[0].Kind != core.Accepted || ends[1].Kind != core.Failed {
+		t.Fatalf("ended with %+v", ends)
+	}
+	w.fail(false, 0)
+	<-w.link(a).Ready()
+	if !w.told(client, max(ends[0].Commit, ends[1].Commit)) {
+		t.Error("the client is closed")
 	}
 }

@@ -179,18 +179,18 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 	defer c.mu.Unlock()
 	for i := range replies {
 		r := &replies[i]
+		op := takeTag(&ops, r.Tag, core.Op.TagOf)
 		if r.Commit <= sure {
 			continue
 		}
-		at := slices.IndexFunc(ops, func(op core.Op) bool { return op.TagOf() == r.Tag })
 		switch {
 		case c.gone:
 			return false
 		case r.Kind == core.Assigned: // kept.leases has it
-		case at < 0, fateOf(ops[at]) == reads && repliesTo(r.Tag, replies) > 1:
+		case op == nil, fateOf(op) == reads && repliesTo(r.Tag, replies) > 1:
 			return false
-		case fateOf(ops[at]) != registers && fateOf(ops[at]) != never:
-			c.lost = append(c.lost, &lost{op: ops[at], reply: *r})
+		case fateOf(op) != registers && fateOf(op) != never:
+			c.lost = append(c.lost, &lost{op: op, reply: *r})
 			if l, has := a.ended[r.Seq]; has {
 				c.kept.restore(r.Seq, l)
 			}
@@ -207,6 +207,21 @@ func repliesTo(tag uint64, replies []core.Reply) (n int) {
 		}
 	}
 	return n
+}
+
+// takeTag finds what a reply with a tag is the reply to, and takes it off the list if others of the same tag follow:
+// they are answered in order.
+func takeTag[T any](all *[]T, tag uint64, tagOf func(T) uint64) (of T) {
+	has := func(x T) bool { return tagOf(x) == tag }
+	at := slices.IndexFunc(*all, has)
+	if at < 0 {
+		return of
+	}
+	of = (*all)[at]
+	if slices.ContainsFunc((*all)[at+1:], has) {
+		*all = slices.Delete(slices.Clone(*all), at, at+1)
+	}
+	return of
 }
 
 // decode returns the operations and the replies of a message.
@@ -411,13 +426,14 @@ func (u *Uplink) askLost(c *client, all []*lost) {
 	}
 	number := u.do(c, msgDo, ops, func(answer list) (after func()) {
 		replies := c.decode(u.broker, answer, nil)
+		rest := all
 		for i := range replies {
 			r := &replies[i]
-			at := slices.IndexFunc(all, func(l *lost) bool { return l.op.TagOf() == r.Tag })
+			l := takeTag(&rest, r.Tag, func(l *lost) uint64 { return l.op.TagOf() })
 			switch {
-			case at < 0:
+			case l == nil:
 				after = u.give(c, r)
-			case !u.found(c, all[at], r):
+			case !u.found(c, l, r):
 				return c.drop
 			}
 		}
