@@ -62,15 +62,19 @@ const anyName = "\x00"
 // subscribe channel...
 func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	for _, channel := range args[1:] {
-		k := parseKey(channel)
-		if k.kind != keyEvents {
+		if parseKey(channel).kind != keyEvents {
 			return refuseKey(b, channel)
 		}
-		if !s.AllowedFor(access.Read, s.front.queueOf(k.namespace, anyName)) {
+		if !s.mayHear(channel) {
 			return resp.Refuse(b, resp.NoPermission(args[0]))
 		}
 	}
 	return s.front.messages.Subscribe(&s.Subscriber, b, args[1:]), 0
+}
+
+// mayHear reports whether the client may get the events of a channel.
+func (s *session) mayHear(channel string) bool {
+	return s.AllowedFor(access.Read, s.front.queueOf(parseKey(channel).namespace, anyName))
 }
 
 // unsubscribe [channel...]

@@ -73,6 +73,7 @@ func (f *Frontend) Tick(now core.Instant) {
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{front: f}
 	s.Open(&f.server, c, s)
+	s.Subscriber.MayHear = s.mayHear
 	return s
 }
 

@@ -103,6 +103,7 @@ func (f *Frontend) Bounds() frontends.Bounds {
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{front: f}
 	s.Open(&f.server, c, s)
+	s.Subscriber.MayHear = func(string) bool { return s.mayRun(redisCommands["subscribe"]) }
 	return s
 }
 

@@ -38,6 +38,10 @@ type Subscriber struct {
 	Wake   func()        // called when messages wait
 	Holder access.Holder // of the patterns that it subscribes to; set before SubscribePatterns
 
+	// MayHear reports whether the client may get messages of a channel now. A reload may have taken the right to
+	// subscribe. It is called on the session's own loop.
+	MayHear func(channel string) bool
+
 	channels nameSet // used on the session's own loop
 	patterns nameSet
 	waiting  []Message
@@ -49,6 +53,8 @@ type Subscriber struct {
 type Message struct {
 	Bytes  []byte
 	Commit core.Commit
+
+	channel string
 }
 
 // nameSet is a set of names that can be listed. Each operation takes constant time.
@@ -93,7 +99,7 @@ func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 		b = redcon.AppendBulkString(redcon.AppendBulkString(b, channel), payload)
 		for s := range listeners {
 			n++
-			h.queue(s, b, commit)
+			h.queue(s, Message{b, commit, channel})
 		}
 	}
 	if len(channel) > MaxPattern {
@@ -105,35 +111,35 @@ func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 		b = redcon.AppendBulkString(b, payload)
 		for s := range p.listeners {
 			n++
-			h.queue(s, b, commit)
+			h.queue(s, Message{b, commit, channel})
 		}
 	}
 	return n
 }
 
 // queue adds a message, whose bytes are shared. The caller holds the lock.
-func (h *Hub) queue(s *Subscriber, b []byte, commit core.Commit) {
-	if s.bytes+len(b) > subscriberBytes {
+func (h *Hub) queue(s *Subscriber, m Message) {
+	if s.bytes+len(m.Bytes) > subscriberBytes {
 		h.dropped++
 		return
 	}
-	s.bytes += len(b)
-	s.waiting = append(s.waiting, Message{b, commit})
+	s.bytes += len(m.Bytes)
+	s.waiting = append(s.waiting, m)
 	s.some.Store(true)
 	s.Wake()
 }
 
-// Take returns the messages that wait for a subscriber.
+// Take returns the messages that wait for a subscriber and that it may hear.
 func (h *Hub) Take(s *Subscriber) []Message {
 	if !s.some.Load() {
 		return nil
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	waiting := s.waiting
 	s.waiting, s.bytes = nil, 0
 	s.some.Store(false)
-	return waiting
+	h.mu.Unlock()
+	return slices.DeleteFunc(waiting, func(m Message) bool { return !s.MayHear(m.channel) })
 }
 
 // Dropped is the number of messages that were dropped because subscribers were slow.

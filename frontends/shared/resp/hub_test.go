@@ -10,11 +10,14 @@ import (
 	"broker/access"
 )
 
+func anyChannel(string) bool { return true }
+
 // The hub and the list of each client stay consistent as clients subscribe and leave.
 func TestHubForgetsClientsThatLeft(t *testing.T) {
 	t.Parallel()
 	var h Hub
-	leaver, stayer := &Subscriber{Wake: func() {}}, &Subscriber{Wake: func() {}}
+	leaver := &Subscriber{MayHear: anyChannel, Wake: func() {}}
+	stayer := &Subscriber{MayHear: anyChannel, Wake: func() {}}
 	names := make([]string, 100)
 	for i := range names {
 		names[i] = "n" + strconv.Itoa(i)
@@ -35,7 +38,7 @@ func TestHubForgetsClientsThatLeft(t *testing.T) {
 func TestSlowSubscriberLosesMessages(t *testing.T) {
 	t.Parallel()
 	var h Hub
-	s := &Subscriber{Wake: func() {}}
+	s := &Subscriber{MayHear: anyChannel, Wake: func() {}}
 	h.Subscribe(s, nil, []string{"c"})
 	payload := string(make([]byte, subscriberBytes/2))
 	for range 3 {
@@ -54,7 +57,7 @@ func TestSlowSubscriberLosesMessages(t *testing.T) {
 func TestLongPatternsAreRefused(t *testing.T) {
 	t.Parallel()
 	var h Hub
-	s := &Subscriber{Wake: func() {}}
+	s := &Subscriber{MayHear: anyChannel, Wake: func() {}}
 	if b := h.SubscribePatterns(s, nil, []string{"x", "*" + strings.Repeat("a", MaxPattern) + "b"}); b[0] != '-' ||
 		s.Count() != 0 {
 		t.Errorf("%.60q, %d subscriptions", b, s.Count())
@@ -85,7 +88,7 @@ func TestPatternsOfAllClientsHaveOneBudget(t *testing.T) {
 	}
 	var all []*Subscriber
 	for i := range 8 {
-		s := &Subscriber{Wake: func() {}, Holder: access.NamedHolder(strconv.Itoa(i), false)}
+		s := &Subscriber{MayHear: anyChannel, Wake: func() {}, Holder: access.NamedHolder(strconv.Itoa(i), false)}
 		all = append(all, s)
 		refused := false
 		for n := 0; !refused && n < 2_000; n++ {
@@ -116,7 +119,7 @@ func TestPatternsOfAllClientsHaveOneBudget(t *testing.T) {
 	for _, s := range all {
 		h.Leave(s)
 	}
-	s := &Subscriber{Wake: func() {}, Holder: access.NamedHolder("new", false)}
+	s := &Subscriber{MayHear: anyChannel, Wake: func() {}, Holder: access.NamedHolder("new", false)}
 	if b := h.SubscribePatterns(s, nil, []string{"?" + strings.Repeat("b", 500)}); b[0] == '-' || steps() != 8 {
 		t.Errorf("%.80q after all others have left, %d steps", b, steps())
 	}
@@ -125,7 +128,7 @@ func TestPatternsOfAllClientsHaveOneBudget(t *testing.T) {
 func TestPublishFindsEveryPattern(t *testing.T) {
 	t.Parallel()
 	var h Hub
-	s := &Subscriber{Wake: func() {}}
+	s := &Subscriber{MayHear: anyChannel, Wake: func() {}}
 	patterns := strings.Split(`|*|a|a*|a**|ab|ab*|abc*|a?c|*c|[a]bc|a\bc|a*c*|b*|a?|*c?`, "|")
 	h.SubscribePatterns(s, nil, patterns)
 	for channel, want := range map[string]string{
@@ -147,7 +150,7 @@ func TestPublishFindsEveryPattern(t *testing.T) {
 func BenchmarkPublishBesidePatterns(b *testing.B) {
 	var h Hub
 	for i := range wildSteps {
-		s := &Subscriber{Wake: func() {}, Holder: access.NamedHolder("admin", true)}
+		s := &Subscriber{MayHear: anyChannel, Wake: func() {}, Holder: access.NamedHolder("admin", true)}
 		h.SubscribePatterns(s, nil, []string{"*" + strconv.Itoa(i) + strings.Repeat("a", 500) + "b"})
 	}
 	channel := strings.Repeat("a", MaxPattern)
