@@ -46,6 +46,7 @@ var (
 	wrongSignature = &errorKind{"SignatureDoesNotMatch", "SignatureDoesNotMatch", 403}
 	incomplete     = &errorKind{"IncompleteSignature", "IncompleteSignature", 403}
 	accessDenied   = &errorKind{"AccessDenied", "AccessDenied", 403}
+	throttled      = &errorKind{"RequestThrottled", "RequestThrottled", 429}
 
 	internalError = &errorKind{"InternalFailure", "InternalFailure", 500}
 	unavailable   = &errorKind{"ServiceUnavailable", "ServiceUnavailable", http.StatusServiceUnavailable}

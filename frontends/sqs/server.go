@@ -263,22 +263,28 @@ func (q *request) authenticate(r *http.Request) (body []byte, err error) {
 	now := q.front.broker.Now()
 	p, secret := control.BySQSKey(s.key)
 	if p == nil {
-		control.Logins().Failed(r.RemoteAddr, s.key, now)
-		return nil, refuse(unknownKey, "The security token included in the request is invalid.")
+		return nil, q.failed(s.key, refuse(unknownKey, "The security token included in the request is invalid."))
 	}
 	if err := s.checkScope(r, now.Time()); err != nil {
-		control.Logins().Failed(r.RemoteAddr, s.key, now)
-		return nil, err
+		return nil, q.failed(s.key, err)
 	}
 	if body, err = q.readBody(r); err != nil {
 		return nil, err
 	}
 	if err := s.check(r, body, secret); err != nil {
-		control.Logins().Failed(r.RemoteAddr, s.key, now)
-		return nil, err
+		return nil, q.failed(s.key, err)
 	}
 	q.from.principal = p
 	return body, q.admit(p)
+}
+
+// failed counts a failed login with an access key. After too many it refuses with another error: clients wait longer
+// before they try again.
+func (q *request) failed(key string, err error) error {
+	if q.front.guard.Control().Logins().Failed(q.from.address, key, q.front.broker.Now()) > 0 {
+		return refuse(throttled, "Too many failed logins.")
+	}
+	return err
 }
 
 // readAs reads the body of a request whose principal is known.

@@ -95,3 +95,24 @@ func TestAConnectionBelongsToThePrincipalThatSigned(t *testing.T) {
 	want(t, "principal", c.of, "")
 	want(t, "status", f.serveOn(&sharedConn{full: true}, exampleRequest()).Code, http.StatusServiceUnavailable)
 }
+
+// After too many failed logins a wrong secret is told to wait, the right one passes.
+func TestFailedLoginsAreThrottled(t *testing.T) {
+	t.Parallel()
+	f := shop(t)
+	wrong := exampleRequest()
+	wrong.Header.Set("X-Amz-Meta", "other")
+	unknown := exampleRequest()
+	unknown.Header.Set("Authorization",
+		strings.Replace(unknown.Header.Get("Authorization"), exampleKey, "AKIDUNKNOWN", 1))
+	for i := range access.LoginBurst + 1 {
+		status := http.StatusForbidden
+		if i == access.LoginBurst {
+			status = http.StatusTooManyRequests
+		}
+		want(t, "status of a wrong signature", f.serveOn(&sharedConn{}, wrong.Clone(t.Context())).Code, status)
+	}
+	want(t, "status of an unknown key", f.serveOn(&sharedConn{}, unknown).Code, http.StatusTooManyRequests)
+	right := f.serveOn(&sharedConn{}, exampleRequest()).Code
+	want(t, "status of the right secret", right, http.StatusBadRequest) // its path does not fit its action
+}
