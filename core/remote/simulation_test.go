@@ -295,7 +295,8 @@ func (c *simClient) has(r *core.Reply) {
 	c.leases++
 	id := r.Job.ID
 	l, is := c.live[id]
-	if is && r.Lease.LeasedAt < l.until && (c.leasesFirst || !c.breaks && !l.of.isClosed()) {
+	stored := c.leasesFirst && !r.Job.Ephemeral // else it ends with its client's connection
+	if is && r.Lease.LeasedAt < l.until && (stored || !c.breaks && !l.of.isClosed()) {
 		c.world.t.Errorf("%s has a live lease until %d, and is leased again at %d", id, l.until, r.Lease.LeasedAt)
 	}
 	delete(c.live, id)
