@@ -335,17 +335,17 @@ func TestMainPathsWorkByKeyboard(t *testing.T) {
 	b.run(chromedp.KeyEvent("emails"), chromedp.KeyEvent(kb.Enter))
 	b.wants("Running and next jobs")
 	b.open("/jobs?state=dead")
-	b.run(chromedp.Focus(`td input[name="id"]`), chromedp.KeyEvent(" "),
+	b.run(focus(`td input[name="id"]`), chromedp.KeyEvent(" "),
 		chromedp.WaitEnabled(`.bar button[value="retry"]`),
-		chromedp.Focus(`.bar button[value="retry"]`), chromedp.KeyEvent(kb.Enter))
+		focus(`.bar button[value="retry"]`), chromedp.KeyEvent(kb.Enter))
 	b.wants("1 job put back.")
 	b.open("/jobs?queue=emails")
-	b.run(chromedp.Focus("#save-filter summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#filter-name"),
-		chromedp.Focus("#filter-name"),
+	b.run(focus("#save-filter summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#filter-name"),
+		focus("#filter-name"),
 		chromedp.KeyEvent("my mails"), chromedp.KeyEvent(kb.Enter))
 	b.wants("my mails")
 	b.open("/jobs")
-	b.run(chromedp.Focus("#saved-filters a"), chromedp.KeyEvent(kb.Enter))
+	b.run(focus("#saved-filters a"), chromedp.KeyEvent(kb.Enter))
 	b.wants("queue emails")
 	b.clean("the keyboard")
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -266,6 +267,29 @@ func (b *browser) eval(script string, into any) {
 	b.run(chromedp.Evaluate(script, into, func(p *runtime.EvaluateParams) *runtime.EvaluateParams {
 		return p.WithAwaitPromise(true)
 	}))
+}
+
+// focus focuses an element as soon as there is one. In one step: a page that renews itself may replace it between two.
+func focus(selector string) chromedp.Action {
+	return chromedp.Poll(fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q);
+		e?.focus();
+		return e !== null;
+	})()`, selector), nil)
+}
+
+// isWide reports whether the page stays wider than the screen: charts follow the width a moment later.
+func (b *browser) isWide() (wide bool) {
+	b.t.Helper()
+	b.eval(`new Promise((done) => {
+		const until = Date.now() + 5000;
+		const look = () => {
+			const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+			wide && Date.now() < until ? setTimeout(look, 50) : done(wide);
+		};
+		look();
+	})`, &wide)
+	return wide
 }
 
 // arrives waits until the browser is at a path.

@@ -73,7 +73,7 @@ func TestRowsStandStillUnderPointerAndFocus(t *testing.T) {
 	if _, now := place(); now <= y {
 		t.Error("the new rows are taken, and the row is where it was")
 	}
-	b.run(chromedp.MouseEvent(input.MouseMoved, 1, 1), chromedp.Focus(`a.name[href="queues/imports"]`))
+	b.run(chromedp.MouseEvent(input.MouseMoved, 1, 1), focus(`a.name[href="queues/imports"]`))
 	_, y = place()
 	shell(t, broker, "broker push ad x")
 	b.wants("1 new")
@@ -92,7 +92,7 @@ func TestFocusSurvivesARefresh(t *testing.T) {
 	b.live()
 	b.open("/queues?sort=-ready")
 	for i, what := range []string{`a.name[href="queues/imports"]`, `button[name="theme"]`, `thead a[href*="sort"]`} {
-		b.run(chromedp.Focus(what))
+		b.run(focus(what))
 		fill(t, broker, 100, 3+i) // other rows, in another order
 		b.awaitRefresh()
 		var kept bool

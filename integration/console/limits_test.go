@@ -58,7 +58,7 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 		t.Errorf("the queue keeps %v, %v", q["throttle"], q["sharing"])
 	}
 	selectBoth()
-	b.run(chromedp.Focus(`input[value="emails"]`), chromedp.KeyEvent("\r"))
+	b.run(focus(`input[value="emails"]`), chromedp.KeyEvent("\r"))
 	if strings.Contains(shell(t, broker, "broker queues"), "paused") {
 		t.Fatal("Enter on a box has paused a queue: ", shell(t, broker, "broker queues; broker audit"))
 	}

@@ -217,7 +217,7 @@ func playSearchForACustomer(t *testing.T) {
 	wanted := pushJob(t, broker, `{"queue":"invoices","type":"Invoice","args":[{"customer":"cust-4711"}]}`)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/workers")
-	b.run(chromedp.Focus("[data-jump]"), chromedp.KeyEvent("cust-4711"), chromedp.KeyEvent(kb.Enter))
+	b.run(focus("[data-jump]"), chromedp.KeyEvent("cust-4711"), chromedp.KeyEvent(kb.Enter))
 	b.run(chromedp.Click(fmt.Sprintf(`td.main a[href="jobs/%s"]`, wanted)))
 	b.arrives("/jobs/" + wanted)
 	b.wants("cust-4711")

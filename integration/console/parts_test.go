@@ -48,11 +48,11 @@ func TestKeysAndUndoSuitEveryScreen(t *testing.T) {
 		b.lookEverywhere(path, path, string(axe))
 	}
 	b.open("/queues/mail")
-	b.run(chromedp.Focus(`#tenants tbody tr:last-child a[role="button"]`), chromedp.KeyEvent(kb.Enter),
+	b.run(focus(`#tenants tbody tr:last-child a[role="button"]`), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible(`#edit input[name="concurrency"]`))
 	b.wants("3 ready now.")
 	b.open("/operations")
-	b.run(chromedp.Focus(`form[action="undo"] button`), chromedp.KeyEvent(kb.Enter))
+	b.run(focus(`form[action="undo"] button`), chromedp.KeyEvent(kb.Enter))
 	b.wants("Undone")
 	b.clean("keys and undo by keyboard")
 
@@ -93,9 +93,7 @@ func (b *browser) lookEverywhere(path, name, axe string) {
 				b.picture(filepath.Join("..", "..", "docs", d.file), false)
 			}
 		}
-		var wider bool
-		b.eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider)
-		if wider {
+		if b.isWide() {
 			b.t.Errorf("%s is wider than the screen at %s", path, s.name)
 		}
 	}

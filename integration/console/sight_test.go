@@ -31,7 +31,7 @@ func TestNavigationAndActionsStayVisibleWhileScrolling(t *testing.T) {
 		t.Errorf("after scrolling, the navigation, the bar and the head of the table are at %+v", at)
 	}
 	var outline string
-	b.run(chromedp.Focus(`td a.name`), chromedp.KeyEvent(kb.Tab))
+	b.run(focus(`td a.name`), chromedp.KeyEvent(kb.Tab))
 	b.eval(
 		`getComputedStyle(document.activeElement).outlineStyle + ' ' + getComputedStyle(document.activeElement).outlineWidth`,
 		&outline)
@@ -53,8 +53,7 @@ func TestActionsOfWorkersAreReachableOnATablet(t *testing.T) {
 	b.eval(
 		`[...document.querySelectorAll('main button')].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.getAttribute('aria-label'))`,
 		&beyond)
-	var wider bool
-	b.eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider)
+	wider := b.isWide()
 	if len(beyond) > 0 || wider {
 		t.Errorf("beyond the edge are %v; the page is wider than the screen: %v", beyond, wider)
 	}
