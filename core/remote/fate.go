@@ -45,7 +45,7 @@ func again(ops []core.Op, applied bool) bool {
 }
 
 // sameReply reports whether the second reply to an operation says what the first said. The end of a job that is not
-// there any more is not the same: its submission is lost, and its client's node may ask it again, so that it runs again.
+// there any more is not the same: its submission is lost, and its client's node may ask it again. Then it runs again.
 func sameReply(op core.Op, first, second *core.Reply) bool {
 	if fateOf(op) == reads {
 		return bytes.Equal(bytesOf(*first), bytesOf(*second))
