@@ -190,6 +190,7 @@ func playRetryOfMany(t *testing.T) {
 	awaitStates(t, broker, "queue-0000", "ready", dead)
 	b.open("/operations")
 	b.run(chromedp.Click(`//tr[contains(., "jobs.retry")]//button[contains(., "Undo")]`))
+	b.wants("Undone: 2\u202f500 jobs put back.")
 	awaitStates(t, broker, "queue-0000", "dead", dead)
 	awaitStates(t, broker, "others", "dead", others)
 	b.open("/dead")
