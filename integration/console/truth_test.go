@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -123,8 +124,15 @@ func takeWithEveryProtocol(t *testing.T, broker *harness.Broker, addresses map[s
 	api(t, broker, "POST", "/queues/work/lease", `{"worker":"by-http"}`)
 	rdb := redis.NewClient(&redis.Options{Addr: addresses["qless"], DisableIdentity: true})
 	t.Cleanup(func() { _ = rdb.Close() }) // the test is over
-	popped, err := rdb.Do(t.Context(), "EVAL", "local QlessAPI = {}", 0, "pop",
-		strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', -1, 64), "work", "by-qless", "1").Text()
+	ask := func(command string, args ...any) (string, error) {
+		now := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', -1, 64)
+		return rdb.Do(t.Context(), append([]any{"EVAL", "local QlessAPI = {}", 0, command, now}, args...)...).Text()
+	}
+	_, err = ask("config.set", "heartbeat", "3600") // the test may last longer than a minute
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	popped, err := ask("pop", "work", "by-qless", "1")
 	if must(err); !strings.Contains(popped, `"jid"`) {
 		t.Fatalf("the Qless worker gets %s", popped)
 	}
@@ -137,7 +145,9 @@ func takeWithEveryProtocol(t *testing.T, broker *harness.Broker, addresses map[s
 	queues, name := sqsclient.New(addresses["sqs"]), "work"
 	made, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
 	must(err)
-	received, err := queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl})
+	received, err := queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: made.QueueUrl, VisibilityTimeout: 3600,
+	})
 	if must(err); len(received.Messages) != 1 {
 		t.Fatal("the SQS client gets no message")
 	}
