@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -310,7 +311,7 @@ func (k *kept) waits() (ops []core.Op) {
 	if k.sleeps {
 		ops = append(ops, &core.Sleep{Tag: k.sleepTag})
 	}
-	for _, tag := range sortedKeys(k.awaits) {
+	for _, tag := range slices.Sorted(maps.Keys(k.awaits)) {
 		ops = append(ops, k.awaits[tag])
 	}
 	return ops
@@ -328,7 +329,7 @@ func (k *kept) first() (ops []core.Op, whole bool) {
 	for _, l := range k.listens {
 		ops = append(ops, l)
 	}
-	for _, tag := range sortedKeys(k.watches) {
+	for _, tag := range slices.Sorted(maps.Keys(k.watches)) {
 		w := k.watches[tag]
 		if w.seq == 0 || !w.isOwn() {
 			continue
@@ -357,12 +358,12 @@ func (w *watched) submit(tag uint64, again core.Again) *core.Submit {
 // tag of a lease is the number of its job.
 // same says that the leader has all leases that do not end with their connection.
 func (k *kept) second(same bool) (joins, leases []core.Op) {
-	for _, tag := range sortedKeys(k.watches) {
+	for _, tag := range slices.Sorted(maps.Keys(k.watches)) {
 		if w := k.watches[tag]; w.seq != 0 && !w.isOwn() {
 			joins = append(joins, w.submit(tag, core.AgainJoin))
 		}
 	}
-	for _, seq := range sortedKeys(k.leases) {
+	for _, seq := range slices.Sorted(maps.Keys(k.leases)) {
 		l := k.leases[seq]
 		if same && l.holder != core.HeldByConn {
 			continue
@@ -373,13 +374,4 @@ func (k *kept) second(same bool) (joins, leases []core.Op) {
 		})
 	}
 	return joins, leases
-}
-
-func sortedKeys[V any](m map[uint64]V) []uint64 {
-	keys := make([]uint64, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

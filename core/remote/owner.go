@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -104,7 +106,7 @@ func (q *questions) begin(up *Uplink, first []*question) {
 	if up.link.reason() != nil {
 		return // end has been called, or will find nothing
 	}
-	again := sortedKeys(q.open)
+	again := slices.Sorted(maps.Keys(q.open))
 	for _, x := range first {
 		q.addLocked(x, up)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"broker/core"
@@ -328,7 +329,7 @@ func (w *world) sameAsBefore(durable, sealed *snapshot) error {
 
 // compare finds differences between a commit and the recovered state.
 func (w *world) compare(before, after *snapshot) error {
-	for _, seq := range sortedKeys(before.jobs) {
+	for _, seq := range slices.Sorted(maps.Keys(before.jobs)) {
 		was := before.jobs[seq]
 		is, there := after.jobs[seq]
 		if err := samePast(seq, before.past[seq], after.past[seq]); err != nil && there {
@@ -367,7 +368,7 @@ func (w *world) compare(before, after *snapshot) error {
 			return fmt.Errorf("job %d was %+v, %+v and is %+v, %+v", seq, was, was.Job, is, is.Job)
 		}
 	}
-	for _, seq := range sortedKeys(after.jobs) {
+	for _, seq := range slices.Sorted(maps.Keys(after.jobs)) {
 		if j := after.jobs[seq].Job; j != nil && j.Schedule != "" {
 			continue // it was due at the start
 		}

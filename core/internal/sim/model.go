@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -341,7 +342,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		}
 		b.made, b.ended, b.kept = 1, 0, false // a commit of the batch may have been lost
 	}
-	m.numbers = sortedKeys(m.batches)
+	m.numbers = slices.Sorted(maps.Keys(m.batches))
 	if err := w.orderAfterCrash(committed); err != nil {
 		return err
 	}

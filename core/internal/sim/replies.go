@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"broker/core"
 )
@@ -138,7 +140,7 @@ func (w *world) checkNotified(seq uint64) error {
 	if i != nil && i.State != core.Done && i.State != core.Dead {
 		return nil
 	}
-	for _, tag := range sortedKeys(w.model.waits) {
+	for _, tag := range slices.Sorted(maps.Keys(w.model.waits)) {
 		if wt := w.model.waits[tag]; wt.seq == seq && !w.isNotReading(wt.client) {
 			return fmt.Errorf("client %d waits for job %d, which has ended, under tag %d", wt.client, seq, tag)
 		}

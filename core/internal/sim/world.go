@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -295,7 +296,7 @@ func (w *world) commitOf(r core.Reply, stored bool) core.Commit {
 
 // overdue finds waits that should have ended.
 func (w *world) overdue() error {
-	for _, tag := range sortedKeys(w.model.waits) {
+	for _, tag := range slices.Sorted(maps.Keys(w.model.waits)) {
 		wt := w.model.waits[tag]
 		if wt == nil {
 			continue // it ended while another wait was examined
@@ -319,15 +320,6 @@ func (w *world) overdue() error {
 
 func (w *world) isNotReading(id core.ClientID) bool {
 	return slices.ContainsFunc(w.clients, func(c *client) bool { return c.id == id && c.notReading })
-}
-
-func sortedKeys[V any](m map[uint64]V) []uint64 {
-	keys := make([]uint64, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (w *world) pass() error {
