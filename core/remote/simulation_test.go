@@ -439,11 +439,12 @@ func simulate(t *testing.T, breaks, leasesFirst bool, seed uint64) *world {
 		nodes.Go(func() { w.run(node, breaks, seed+uint64(i), ends) })
 	}
 	rnd := rand.New(rand.NewPCG(seed, 9))
-	for round := 0; round < 12 || !w.hasAcknowledged(100); round++ {
+	for failures := 0; failures < 12 || !w.hasAcknowledged(100); failures++ {
 		time.Sleep(time.Duration(20+rnd.IntN(80)) * time.Millisecond) //nolint:forbidigo // a test
 		w.fail(rnd.IntN(2) == 0, time.Duration(rnd.IntN(2)*rnd.IntN(10))*time.Millisecond)
 		if rnd.IntN(6) == 0 { // before all nodes have come to it
 			w.fail(false, 0)
+			failures++
 		}
 	}
 	w.stop.Store(true)
