@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # summary.sh COMMAND... runs a command that tests. Then it prints how long each part took, how many tests ran, were skipped and
-# failed, and where the log of the failures is. Its exit code is that of the command.
+# failed, the reasons, and where the log of the failures is. Its exit code is that of the command.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 log=.cache/test/log
@@ -18,6 +18,14 @@ for json in "$log"/*.json; do
 		test == "" && action == "fail" && !n["fail"] { n["fail"]++; print "failed: " field("Package") > "/dev/stderr" }
 		test != "" && action == "fail" { print "failed: " field("Package") " " test > "/dev/stderr" }
 		END { print part, n["pass"] + n["fail"], n["skip"] + 0, n["fail"] + 0 }' 2>&1 >>"$log/counts"
+done
+# The reasons of the failures: what the tests said with the place in a test's file, without the logs that follow.
+for json in "$log"/*.json; do
+	[ -s "$json" ] || continue
+	awk '
+		function field(name) { return match($0, "\"" name "\":\"([^\"\\\\]|\\\\.)*") ? substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 4) : "" }
+		/"Action":"output"/ && /_test\.go:[0-9]+: / { id = field("Package") " " field("Test"); if (n[id]++ < 40) line = field("Output"); sub(/\\n$/, "", line); said[id] = said[id] substr(line, 1, 300) "\n" }
+		/"Action":"fail"/ { id = field("Package") " " field("Test"); if (said[id]) printf "reasons of %s:\n%s", id, said[id] }' "$json"
 done
 [ ! -s "$log/times" ] || awk '{ printf "%6d s  %s\n", $1, $2 }' "$log/times"
 touch "$log/counts"
