@@ -225,36 +225,49 @@ func TestReadOfWhatIsLostIsAnsweredIfItIsStillTrue(t *testing.T) {
 	}
 }
 
-// A job and its end are lost with their leader. The worker's node comes to the next leader first, and then that of the
-// client, whose submission is asked again. A worker that was told of the end would see the job run once more.
+// A job is lost with its leader, and also its end, if it has ended. The worker's node comes to the next leader first,
+// and then that of the client, whose submission is asked again. A worker that was told of the end would see the job run
+// once more.
 func TestEndThatIsLostWithItsJobIsNotTold(t *testing.T) {
-	w := oneAfterTheOther(t, false)
-	a, b := w.node("a"), w.node("b")
-	for _, n := range []*Broker{a, b} {
-		<-w.link(n).Ready()
-	}
-	producer, other := open(t, a), open(t, b)
-	submitted := producer.submit()
-	if got := other.do(exclusive(0)); got[0].Kind != core.Assigned {
-		t.Fatalf("leased with %+v", got)
-	}
-	end := other.do(&core.Complete{Tag: 3, Ref: core.Ref{Seq: submitted.Seq}, Authority: core.ByLeased})[0]
-	if end.Kind != core.Accepted {
-		t.Fatalf("ended with %+v", end)
-	}
-	w.fail(false, 0)
-	<-w.link(b).Ready()
-	told := w.told(other, end.Commit)
-	<-w.link(a).Ready()
-	if !w.told(producer, submitted.Commit) {
-		t.Error("the producer is closed")
-	}
-	again := open(t, b).do(exclusive(0))
-	if again[0].Kind != core.Assigned {
-		t.Errorf("the job does not come back: %+v", again)
-	}
-	if told {
-		t.Error("a job whose end was told runs again")
+	for name, late := range map[string]bool{"before the leader fails": false, "after the leader has failed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := oneAfterTheOther(t, false)
+			a, b := w.node("a"), w.node("b")
+			for _, n := range []*Broker{a, b} {
+				<-w.link(n).Ready()
+			}
+			producer, other := open(t, a), open(t, b)
+			submitted := producer.submit()
+			if got := other.do(exclusive(0)); got[0].Kind != core.Assigned {
+				t.Fatalf("leased with %+v", got)
+			}
+			var end core.Reply
+			complete := func() {
+				end = other.do(&core.Complete{Tag: 3, Ref: core.Ref{Seq: submitted.Seq}, Authority: core.ByLeased})[0]
+			}
+			if !late {
+				if complete(); end.Kind != core.Accepted {
+					t.Fatalf("ended with %+v", end)
+				}
+			}
+			w.fail(false, 0)
+			<-w.link(b).Ready()
+			if late {
+				complete()
+			}
+			told := w.told(other, end.Commit)
+			<-w.link(a).Ready()
+			if !w.told(producer, submitted.Commit) {
+				t.Error("the producer is closed")
+			}
+			again := open(t, b).do(exclusive(0))
+			if again[0].Kind != core.Assigned {
+				t.Errorf("the job does not come back: %+v", again)
+			}
+			if told {
+				t.Error("a job whose end was told runs again")
+			}
+		})
 	}
 }
 

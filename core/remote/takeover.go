@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -361,7 +362,9 @@ func (u *Uplink) found(c *client, l *lost, r *core.Reply) bool {
 }
 
 // leased is the answer to leases that continue, and to jobs that go back. A lease that does not continue has ended: a
-// client without a time limit does not expect that, nor one that is still to be told that it has the job.
+// client without a time limit does not expect that, nor one that is still to be told that it has the job. A job that is
+// not there may be lost with the leader, and come back with its client's node: a worker that had it would be told of an
+// end which is none.
 func (u *Uplink) leased(c *client, answer list) (after func()) {
 	replies := c.decode(u.broker, answer, nil)
 	for i := range replies {
@@ -370,20 +373,22 @@ func (u *Uplink) leased(c *client, answer list) (after func()) {
 			after = u.give(c, r)
 		}
 		l, has := c.kept.leases[r.Tag]
+		if !has {
+			continue
+		}
 		told := l.shown <= u.broker.Committed()
-		switch {
-		case !has:
-		case r.Kind != core.Failed:
-			if l.stored = r.Commit; !told {
-				l.shown = r.Commit
-				u.dependsOn(r.Commit)
-			}
-			c.kept.leases[r.Tag] = l
-		case r.Kind == core.Failed:
-			if delete(c.kept.leases, r.Tag); l.until == 0 || !told {
+		if r.Kind == core.Failed {
+			delete(c.kept.leases, r.Tag)
+			if l.until == 0 || !told || errors.Is(r.Err, core.ErrNotFound) {
 				return c.drop
 			}
+			continue
 		}
+		if l.stored = r.Commit; !told {
+			l.shown = r.Commit
+			u.dependsOn(r.Commit)
+		}
+		c.kept.leases[r.Tag] = l
 	}
 	return after
 }
