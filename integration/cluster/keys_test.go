@@ -30,6 +30,8 @@ type keyOperation struct {
 	acked    bool
 	client   int
 	from, to time.Time
+
+	mayBeLost bool // see markLost
 }
 
 type keyKind uint8
@@ -59,8 +61,10 @@ var keyModel = porcupine.Model{
 			}
 			return true, s // it joins
 		case keyLeased: // a lease may have died with its leader
-			return s.state == waiting && s.jid != o.jid || s.state == inHand && (s.jid == o.jid || s.jid == ""),
-				keyState{inHand, o.jid}
+			if s.state == waiting && s.jid != o.jid || s.state == inHand && (s.jid == o.jid || s.jid == "") {
+				return true, keyState{inHand, o.jid}
+			}
+			return o.mayBeLost, s
 		case keyFinished:
 			if s.state == inHand && s.jid == o.jid {
 				return true, keyState{ended, o.jid}
@@ -74,10 +78,10 @@ var keyModel = porcupine.Model{
 	Equal: func(a, b any) bool { return a == b },
 }
 
-// certain leaves out the leases that may have been lost together with their job: a job is handed out before its
-// submission is committed. The submission is then asked again, and a worker takes the job again, perhaps after others
-// of its key. Only a lease that was followed by another one of its job, and by no acknowledged end, can be such a one.
-func certain(operations []*keyOperation) (all []*keyOperation) {
+// markLost marks the leases that may have been lost together with their job: a job is handed out before its submission
+// is committed. The submission is then asked again, which makes the same job or another one, and a worker takes that,
+// perhaps after others of its key. The end of such a job was not acknowledged before it was leased again.
+func markLost(operations []*keyOperation) {
 	last, ended := make(map[string]time.Time), make(map[string]time.Time)
 	for _, o := range operations {
 		switch {
@@ -88,21 +92,18 @@ func certain(operations []*keyOperation) (all []*keyOperation) {
 		}
 	}
 	for _, o := range operations {
-		mayBeLost := o.kind == keyLeased && o.to.Before(last[o.jid]) &&
-			(ended[o.jid].IsZero() || ended[o.jid].After(last[o.jid]))
-		if !mayBeLost {
-			all = append(all, o)
-		}
+		end := ended[o.jid]
+		o.mayBeLost = o.kind == keyLeased && (end.IsZero() || o.to.Before(last[o.jid]) && end.After(last[o.jid]))
 	}
-	return all
 }
 
 // keyHistoryCanBe checks the operations on one key.
 func keyHistoryCanBe(operations []*keyOperation, end time.Time) bool {
+	markLost(operations)
 	var ops []porcupine.Operation
-	for _, o := range certain(operations) {
+	for _, o := range operations {
 		to := o.to
-		if !o.acked {
+		if !o.acked || o.mayBeLost {
 			to = end
 		}
 		ops = append(ops,
@@ -260,6 +261,12 @@ func TestCheckerFindsInvalidHistoriesOfKeys(t *testing.T) {
 			again, do(keyLeased, "a", 3), lost, do(keySubmitted, "", 7), do(keyLeased, "b", 9),
 			do(keyFinished, "b", 11), do(keyLeased, "a", 13), do(keyFinished, "a", 15), do(keyGone, "", 20),
 		}, true},
+		"lost with its submission, which made another job": {[]*keyOperation{
+			again, do(keyLeased, "a", 3), lost, do(keyLeased, "b", 9), do(keyFinished, "b", 11), do(keyGone, "", 20),
+		}, true},
+		"ended, and its submission made another job": {[]*keyOperation{
+			again, do(keyLeased, "a", 3), do(keyFinished, "a", 5), do(keyLeased, "b", 9), do(keyFinished, "b", 11),
+		}, false},
 		"one submission, two jobs": {[]*keyOperation{
 			again, do(keyLeased, "a", 3), lost, do(keyLeased, "b", 9), do(keyFinished, "b", 11),
 			do(keyLeased, "a", 13), do(keyFinished, "a", 15), do(keyGone, "", 20),
