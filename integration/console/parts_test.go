@@ -84,6 +84,9 @@ func (b *browser) lookEverywhere(path, name, axe string) {
 		}
 	}
 	for _, s := range looks {
+		if s.forPictures && !*pictures && !*updateDocs {
+			continue
+		}
 		b.look(s)
 		if *pictures {
 			b.picture(filepath.Join(shots, fileName(name)+"-"+s.name+".png"), true)
@@ -99,9 +102,9 @@ func (b *browser) lookEverywhere(path, name, axe string) {
 	}
 	b.oneRowOfEachShape()
 	for _, s := range looks {
-		if s.axe {
+		if s.axe != "" {
 			b.look(s)
-			b.checkAxe(axe, path+" at "+s.name)
+			b.checkAxe(axe, s.axe, path+" at "+s.name)
 		}
 	}
 	b.clean(path)

@@ -192,10 +192,10 @@ func TestALostConnectionIsShownBesideTheState(t *testing.T) {
 func TestASearchSaysHowFarItGot(t *testing.T) {
 	t.Parallel()
 	broker := harness.Start(t, harness.Options{})
-	fill(t, broker, 400_000, 20)
+	fill(t, broker, 200_000, 20)
 	b := openBrowser(t, "http://"+broker.HTTP)
 	b.open("/jobs?anywhere=seldom&hold=yes")
-	b.wants(" of 400\u202f000 jobs searched so far.")
+	b.wants(" of 200\u202f000 jobs searched so far.")
 	b.open("/jobs?anywhere=seldom")
 	found := func() bool { return b.lacks("searched so far") != "" && b.lacks("No job matches the filter.") == "" }
 	for last := ""; !found(); { // each page has its time, however many there are
