@@ -93,6 +93,44 @@ func TestHandshakesHaveDeadlines(t *testing.T) {
 	all.Wait()
 }
 
+// A request without a valid login gets its reply before its body has come. A body that never ends does not hold the
+// connection.
+func TestRefusedRequestsWithoutAnEndAreClosed(t *testing.T) {
+	t.Parallel()
+	b, sqs := startSQS(t, "[[principal]]\nname = \"shop\"\nsqs_access_key = \"AKIASHOP\"\nsqs_secret_key = \"secret\"\n"+
+		"roles = [\"admin\"]\n")
+	signed := func(key, date string) string {
+		return "X-Amz-Date: " + date + "T000000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=" + key + "/" + date +
+			"/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-date;x-amz-target, Signature=00\r\n"
+	}
+	const most = 15 * time.Second // half of the time that a client with a login has for its body
+	for _, test := range []struct{ what, address, header, status string }{
+		{"SQS without a signature", sqs, "", "403"},
+		{"SQS with an unknown key", sqs, signed("AKIAOTHER", "20260102"), "403"},
+		{"SQS with an old signature", sqs, signed("AKIASHOP", "20160102"), "403"},
+		{"SQS from a page", sqs, "Origin: http://evil.example\r\n", "403"},
+		{"HTTP without a token", b.HTTP, "", "401"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			s := dialRawConn(t, test.address)
+			s.send("POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\nX-Amz-Target: AmazonSQS.ListQueues\r\n" +
+				test.header + "\r\n{")
+			check(t, s.SetReadDeadline(time.Now().Add(most)))
+			go func() { // ends with the connection
+				for {
+					if _, err := io.WriteString(s, " "); err != nil {
+						return
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			}()
+			s.wantLine("HTTP/1.1 " + test.status)
+			s.cutOff()
+		})
+	}
+}
+
 // TestHTTPHasConnectionsOfItsOwn: HTTP gets an eighth of the descriptors, and 32 more for clients that have not logged
 // in. One more connection closes the least recently used one; the other ports are not affected.
 func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {

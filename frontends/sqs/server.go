@@ -28,6 +28,7 @@ const (
 	writeTimeout  = 90 * time.Second
 	idleTimeout   = 2 * time.Minute
 	guestIdle     = 10 * time.Second // of a connection on which no request was authenticated
+	refusedFor    = time.Second      // the same, after a reply to a request whose body was not read
 	maxHeader     = 64 << 10
 )
 
@@ -75,6 +76,7 @@ type request struct {
 	trace string               // header X-Amzn-Trace-Id
 	conn  frontends.SharedConn // nil: the connection has no share of limits
 	held  []func()             // give the bytes of the request back
+	whole bool                 // the body was read to its end
 
 	// giveBack releases the leases in the reply; nil: none. It is called if the client has disconnected before the
 	// reply, or if the reply cannot be written. A client that has disconnected after the reply has its messages.
@@ -107,11 +109,23 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sent = q.encode(out, err)
 	}
 	f.meter.count(q.wire.action, sent.Status, f.broker.Now().Sub(begin))
+	if r.ContentLength != 0 && !q.whole {
+		q.leaveBody(w)
+	}
 	if err = sent.write(w); err == nil {
 		err = http.NewResponseController(w).Flush()
 	}
 	if q.giveBack != nil && err != nil && !errors.Is(err, http.ErrNotSupported) {
 		q.giveBack()
+	}
+}
+
+// leaveBody makes the reply leave before the body has come, and ends the connection soon after it. Until then net/http
+// reads a part of the body, so that a client that sends all of it before it reads gets the reply.
+func (q *request) leaveBody(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	if q.conn != nil {
+		q.conn.Idle(refusedFor)
 	}
 }
 
@@ -322,6 +336,7 @@ func (q *request) readBody(r *http.Request) ([]byte, error) {
 	case n > maxRequestBytes:
 		return nil, refuse(requestTooLarge, "The request is longer than %d bytes.", maxRequestBytes)
 	}
+	q.whole = true
 	return b.Bytes(), nil
 }
 

@@ -16,6 +16,7 @@ type sharedConn struct {
 	room, held int
 	full       bool // its principal has its share of connections
 	of         string
+	idle       time.Duration // its end without a login; 0: none
 }
 
 func (c *sharedConn) Admit(p *access.Principal) error {
@@ -34,8 +35,8 @@ func (c *sharedConn) Hold(n int) (release func(), ok bool) {
 	return func() { c.held -= n }, true
 }
 
-func (c *sharedConn) Idle(time.Duration) {}
-func (c *sharedConn) Busy()              {}
+func (c *sharedConn) Idle(most time.Duration) { c.idle = most }
+func (c *sharedConn) Busy()                   {}
 
 // serveOn serves a request on a connection.
 func (f *fixture) serveOn(c *sharedConn, r *http.Request) *httptest.ResponseRecorder {
@@ -78,8 +79,22 @@ func TestAnOldSignatureIsRefusedBeforeTheBodyIsRead(t *testing.T) {
 	body := strings.NewReader("Action=ListQueues")
 	r := exampleRequest()
 	r.Body = httptest.NewRequest(http.MethodPost, "/", body).Body
-	want(t, "status", f.serveOn(&sharedConn{}, r).Code, http.StatusForbidden)
+	c := &sharedConn{}
+	w := f.serveOn(c, r)
+	want(t, "status", w.Code, http.StatusForbidden)
 	want(t, "bytes that were not read", body.Len(), int(body.Size()))
+	want(t, "Connection", w.Header().Get("Connection"), "close")
+	want(t, "end of the connection", c.idle, refusedFor)
+}
+
+func TestARefusedRequestWithoutABodyKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	f := shop(t)
+	c := &sharedConn{}
+	w := f.serveOn(c, httptest.NewRequest(http.MethodGet, "http://queues.test/?Action=ListQueues", nil))
+	want(t, "status", w.Code, http.StatusForbidden)
+	want(t, "Connection", w.Header().Get("Connection"), "")
+	want(t, "end of the connection", c.idle, time.Duration(0))
 }
 
 func TestAConnectionBelongsToThePrincipalThatSigned(t *testing.T) {
