@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -106,6 +107,30 @@ func TestPlainTextIsNotAnsweredWhereTLSIsSet(t *testing.T) {
 			t.Errorf("%s replies %q", protocol, text)
 		}
 		check(t, c.Close())
+	}
+}
+
+// A client that uses TLS on a port without it is not kept waiting, and the log says what it did.
+func TestTLSOnPortsWithoutItEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	b, optional := startOptionalPorts(t, "", "")
+	ports := addresses(b)
+	maps.Copy(ports, optional)
+	for name, address := range ports {
+		c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
+		if err == nil {
+			t.Errorf("%s speaks TLS", name)
+			_ = c.Close() // nothing was sent
+		}
+		harness.Eventually(t, func() string {
+			for line := range strings.Lines(b.Output()) {
+				if strings.Contains(line, "the client uses tls on a port without tls") &&
+					strings.Contains(line, fmt.Sprintf("%q:%q", "frontend", name)) {
+					return ""
+				}
+			}
+			return "no log line of " + name
+		})
 	}
 }
 

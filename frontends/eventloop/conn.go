@@ -167,20 +167,11 @@ func (c *conn) onData(p []byte) {
 	c.afterSession()
 }
 
-// refusesTLS reports that the first bytes on a port without TLS are a TLS handshake. No protocol begins with these
-// bytes. A session would take them for the beginning of a command and wait for its end.
+// refusesTLS reports that the first bytes on a port without TLS are a TLS handshake.
 func (c *conn) refusesTLS(first []byte) bool {
-	if w, ok := c.transport.(*streamTransport); ok && w.tc != nil || !isHandshake(first) {
-		return false
-	}
-	c.srv.log.Info().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
-		Msg("connection closed, the client uses tls on a port without tls")
-	return true
+	w, ok := c.transport.(*streamTransport)
+	return !(ok && w.tc != nil) && refusesTLS(first, c.srv.log, c.group.name, c.remoteText())
 }
-
-// isHandshake reports whether bytes begin with a TLS record of type handshake (22) and version 3 (RFC 8446, section
-// 5.1).
-func isHandshake(b []byte) bool { return len(b) > 1 && b[0] == 22 && b[1] == 3 }
 
 // feed offers p to the session until it takes no more or has used its share of the loop's time. It returns the number
 // of bytes taken. The first c.offered bytes of p were offered before.

@@ -65,6 +65,8 @@ func (s *Server) handOff(nc net.Conn, remote net.Addr, b bound, g *group, p *pla
 	c := net.Conn(&handedConn{Conn: nc, remote: remote, srv: s, group: g, place: p})
 	if b.TLS != nil {
 		c = tls.Server(c, b.TLS())
+	} else {
+		c = &plainConn{Conn: c, log: s.log, name: g.name}
 	}
 	g.handoff.pass(c)
 }

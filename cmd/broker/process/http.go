@@ -11,6 +11,7 @@ import (
 	"broker/config"
 	"broker/core"
 	"broker/docs"
+	"broker/frontends/eventloop"
 	"broker/operate/console"
 	"broker/operate/docsite"
 	"broker/operate/hostile"
@@ -36,7 +37,9 @@ func (p *Process) listenHTTP() error {
 			return err
 		}
 		for _, ln := range lns {
-			if secured != nil {
+			if secured == nil {
+				ln = eventloop.PlainListener(ln, l.Name, p.log)
+			} else {
 				ln = tls.NewListener(ln, &tls.Config{
 					MinVersion: tls.VersionTLS12,
 					GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
