@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -58,9 +60,61 @@ func (g *Gateway) Handler(own http.Handler) http.Handler {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Time{}) // the deadlines of the leader apply
 		_ = c.SetReadDeadline(time.Time{})
+		if r.ContentLength != 0 {
+			body := &upload{ReadCloser: r.Body, control: c}
+			w, r = &passedReply{w, body}, r.WithContext(r.Context())
+			r.Body = body
+		}
 		proxy.ServeHTTP(w, r)
 	})
 }
+
+// upload is the body of a request that is passed on. Nothing more of it is read once the reply begins: the leader may
+// refuse a request before its body has come, and net/http would wait for the rest before it sends the reply.
+type upload struct {
+	io.ReadCloser
+	control *http.ResponseController
+	ended   atomic.Bool // read to its end
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if err != nil {
+		u.ended.Store(true)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (u *upload) Close() error {
+	u.stop()
+	return u.ReadCloser.Close()
+}
+
+// stop ends the read in progress and all later ones.
+func (u *upload) stop() {
+	if !u.ended.Load() {
+		_ = u.control.SetReadDeadline(time.Now())
+	}
+}
+
+// passedReply is the reply to a request with a body.
+type passedReply struct {
+	http.ResponseWriter
+	body *upload
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *passedReply) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		w.body.stop()
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *passedReply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // leads reports whether a serving leader can have a request. Requests wait a moment for one, except those that say how
 // the cluster is: the page of the cluster, which this node shows without a leader, and the stream by which open pages

@@ -162,7 +162,7 @@ func (f *fixture) web() string {
 			_, _ = io.WriteString(w, name+" "+r.RemoteAddr+" "+r.Header.Get(relayAddress)) // the test reads it
 		})
 	}
-	inner := &http.Server{Handler: f.leader.Handler(says("leader"))}
+	inner := &http.Server{Handler: f.leader.Handler(says("leader")), ReadTimeout: time.Second}
 	go func() { _ = inner.Serve(f.leader.Tunnel()) }() // ends with the tunnel
 	f.Cleanup(func() { _ = inner.Close() })            // nothing is left
 	outer := httptest.NewServer(f.follower.Handler(says("follower")))
@@ -195,6 +195,29 @@ func TestRequestsReachLeaderWithAddressThatClientsCannotForge(t *testing.T) {
 	answer := strings.Fields(f.get(url + "/api/v1/jobs"))
 	if len(answer) != 2 || answer[0] != "leader" || !strings.HasPrefix(answer[1], "127.0.0.1:") {
 		t.Errorf("the request was answered by %q", answer)
+	}
+}
+
+// A leader that refuses a request does not wait for its body, and neither does the node that passes it on.
+func TestReplyOfTheLeaderEndsARequestWithoutAnEnd(t *testing.T) {
+	f := setup(t)
+	url := f.web()
+	for what, leads := range map[string]bool{"a leader that answers": true, "a leader that fails": false} {
+		if !leads {
+			f.node.lead("b", nil) // cannot be reached
+		}
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := io.WriteString(conn, "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(reply), "HTTP/1.1 ") {
+			t.Errorf("%s: %q, %v", what, reply, err)
+		}
+		_ = conn.Close() // it has ended
 	}
 }
 
