@@ -32,6 +32,11 @@ func dialRawConn(t *testing.T, address string) *rawConn {
 	c, err := net.Dial("tcp", address)
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // it may be gone
+	return rawOn(t, c)
+}
+
+func rawOn(t *testing.T, c net.Conn) *rawConn {
+	t.Helper()
 	check(t, c.SetDeadline(time.Now().Add(harness.Patience)))
 	return &rawConn{Conn: c, t: t, r: bufio.NewReader(c)}
 }
