@@ -162,6 +162,7 @@ func TestMistakesAreToldWhileTyped(t *testing.T) {
 		{"/queues/emails", "", `input[name="rate"]`, "fast", "2", "rate_per_s must be a number a second"},
 		{"/queues/emails", "#policy summary", `#policy input[name="lease_for"]`, "long", "90s", `"long" is not a time such as 90s`},
 		{"/limits", "#edit summary", `#edit input[name="rate"]`, "fast", "2", "rate_per_s must be a number a second"},
+		{"/submit", "", `input[name="cost"]`, "-1", "2", "is not a number of 0 or more"},
 		{"/schedules", "#edit summary", `#edit input[name="cron"]`, "99 * * * *", "0 4 * * *", "end of range (99)"},
 	} {
 		b.open(c.page)

@@ -50,8 +50,10 @@ type screen struct {
 // looks are the screens that pages are looked at on. What axe finds depends on the screen in colours and sizes only, so
 // that the second one is checked for nothing else.
 var looks = []screen{
-	{"wide-light", "light", 1280, 1000, false,
-		`rules: {'target-size': {enabled: true}, 'label-content-name-mismatch': {enabled: true}}`},
+	{
+		"wide-light", "light", 1280, 1000, false,
+		`rules: {'target-size': {enabled: true}, 'label-content-name-mismatch': {enabled: true}}`,
+	},
 	{"wide-dark", "dark", 1280, 1000, true, ""},
 	{"phone-light", "light", 390, 844, true, ""},
 	{"phone-dark", "dark", 390, 844, false, `runOnly: ['color-contrast', 'target-size', 'scrollable-region-focusable']`},

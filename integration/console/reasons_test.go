@@ -55,7 +55,7 @@ func TestWaitingJobsSayWhy(t *testing.T) {
 		{third, "It is ready behind 2 jobs of its queue"},
 		{paused, "It is ready behind 1 job of its queue. The queue is paused"},
 		{throttled, "At most 1 job of the queue may run at once, and 1 is running."},
-		{rated, "At most 0.001 jobs of the queue may start a second: the next may start in 16 min"},
+		{rated, "At most 0.001 jobs of the queue may start a second: the next may start in 1"},
 		{busy, "Its 1 worker is busy with 1 job: seq:"},
 		{retrying, "It has failed 1 time; the next try is due in"},
 		{push(`{"queue":"later","delay_s":7200}`), "It is due in 1 h 5"},

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 
 	"broker/operate/service"
@@ -13,7 +15,7 @@ const maxCompletions = 12
 
 // completePage answers with what may follow in a field for searches, as JSON. The field that leads to a queue also
 // offers bare names. It also previews forms: the next runs of a cron expression, what a limit would do, or what is
-// wrong with a filter or a policy.
+// wrong with a filter, a policy, the turns of keys or a job.
 func completePage(r *request) (*view, error) {
 	var lines []string
 	var err error
@@ -27,6 +29,13 @@ func completePage(r *request) (*view, error) {
 	case "policy":
 		_, err = policyForm(r.query)
 		lines, err = refusal(err)
+	case "share":
+		lines, err = refusal(checkSharing(r.query))
+	case "job":
+		_, err = r.updateOf(r.query, nil, false)
+		lines, err = refusal(err)
+	case "submit":
+		lines, err = refusal(r.checkSubmission())
 	default:
 		lines, err = r.completions(r.query.Get("q"), r.query.Has("jump"))
 	}
@@ -42,6 +51,26 @@ func completePage(r *request) (*view, error) {
 	h.Set("Cache-Control", "no-store")
 	_, _ = r.w.Write(body) // the client may have gone
 	return nil, nil
+}
+
+// checkSharing returns the error for the turns of keys in a form.
+func checkSharing(form url.Values) error {
+	sharing, err := sharingForm(form)
+	if err != nil {
+		return err
+	}
+	change := service.QueueChange{Sharing: sharing}
+	return change.Check("queue") // the name is not part of the form
+}
+
+// checkSubmission returns the error for the job in a form, whose queue may not be typed yet.
+func (r *request) checkSubmission() error {
+	sub, err := r.submission(r.query)
+	if err != nil {
+		return err
+	}
+	sub.Queue = cmp.Or(sub.Queue, "queue")
+	return r.service.CheckSubmission(r.Context(), r.caller, &sub)
 }
 
 // refusal is what a form says about a refused value; other errors stay errors.

@@ -306,7 +306,12 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 	if err != nil {
 		return u, epoch, err
 	}
-	was := editForm(&j)
+	u, err = r.updateOf(form, editForm(&j), len(j.Args) > 0)
+	return u, epoch, err
+}
+
+// updateOf reads the values of the form that edits a job and that differ from what they were.
+func (r *request) updateOf(form url.Values, was map[string]string, wasArgs bool) (u service.JobUpdate, err error) {
 	changed := func(name string) (string, bool) {
 		value := strings.TrimSpace(strings.ReplaceAll(form.Get(name), "\r\n", "\n"))
 		return value, form.Has(name) && value != strings.TrimSpace(was[name])
@@ -320,7 +325,7 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 	if v, ok := changed("priority"); ok {
 		p, err := parsePriority(cmp.Or(v, "0"))
 		if err != nil {
-			return u, epoch, err
+			return u, err
 		}
 		u.Priority = &p
 	}
@@ -331,7 +336,7 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 	if v, ok := changed("max_fails"); ok {
 		fails, err := strconv.ParseUint(v, 10, 32)
 		if err != nil {
-			return u, epoch, invalid("max_fails", fmt.Sprintf("%q is not a number of failures", v))
+			return u, invalid("max_fails", fmt.Sprintf("%q is not a number of failures", v))
 		}
 		limit := uint32(fails)
 		u.MaxFails = &limit
@@ -339,12 +344,12 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 	if v, ok := changed("run_at"); ok && v != "" {
 		at, err := r.parseTime(v)
 		if err != nil {
-			return u, epoch, err
+			return u, err
 		}
 		u.RunAt = &at
 	}
 	if _, ok := changed("body"); ok {
-		u.Args, u.Body, err = typedBody(form, len(j.Args) > 0)
+		u.Args, u.Body, err = typedBody(form, wasArgs)
 	}
-	return u, epoch, err
+	return u, err
 }

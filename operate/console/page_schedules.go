@@ -152,7 +152,7 @@ func (r *request) nextRuns(cron, zone string) (lines []string) {
 
 func scheduleChange(r *request, name string) (service.ScheduleChange, error) {
 	form := r.PostForm
-	sub, err := submission(r)
+	sub, err := r.submission(r.PostForm)
 	sub.DelayS, sub.UniqueKey = 0, ""
 	c := service.ScheduleChange{
 		Name: name, Cron: strings.TrimSpace(form.Get("cron")), Zone: strings.TrimSpace(form.Get("zone")),

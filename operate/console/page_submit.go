@@ -48,7 +48,7 @@ func submitJob(r *request) (*view, error) {
 		d.Values[name] = r.PostFormValue(name)
 	}
 	v := &view{page: "submit", title: "Submit a job", nav: "submit", data: d, still: true}
-	sub, err := submission(r)
+	sub, err := r.submission(r.PostForm)
 	var jobs []service.Job
 	wait := time.Duration(0)
 	if err == nil {
@@ -94,8 +94,8 @@ func submittedNote(sub *service.Submission) string {
 	return "The job is submitted."
 }
 
-func submission(r *request) (service.Submission, error) {
-	form := r.PostForm
+// submission reads the job in a form.
+func (r *request) submission(form url.Values) (service.Submission, error) {
 	sub := service.Submission{
 		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")),
 		UniqueKey: form.Get("unique_key"), OnDuplicate: form.Get("on_duplicate"),

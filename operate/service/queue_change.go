@@ -40,7 +40,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 			return Queue{}, err
 		}
 	}
-	if err := change.check(name); err != nil { // before anything changes
+	if err := change.Check(name); err != nil { // before anything changes
 		return Queue{}, err
 	}
 	if change.Throttle != nil { // first, because the core checks the sum of the old and the new limits
@@ -79,8 +79,8 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	return q, err
 }
 
-// check returns an error for a change with an invalid policy or sharing.
-func (change *QueueChange) check(name string) error {
+// Check returns an error for a change with an invalid policy or sharing.
+func (change *QueueChange) Check(name string) error {
 	if change.Policy != nil {
 		if _, _, err := parsePolicy(core.PolicyOfQueue, name, change.Policy); err != nil {
 			return err

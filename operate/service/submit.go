@@ -174,6 +174,14 @@ func (s *Service) jobOf(
 	return job, s.setLinks(ctx, c, job, sub, at)
 }
 
+// CheckSubmission returns the error with which Submit would refuse a job.
+func (s *Service) CheckSubmission(ctx context.Context, caller Caller, sub *Submission) error {
+	c := s.open(caller)
+	defer c.Close()
+	_, err := s.jobOf(ctx, c, sub, "body.", s.Now(), false)
+	return err
+}
+
 // checkTags validates the tags in a field.
 func checkTags(field string, tags []string) error {
 	if len(tags) > core.MaxTags {
