@@ -185,8 +185,8 @@ func (r *Rules) laneLeases(l *lane, who Asker) int {
 	return room
 }
 
-// WaitForMore sets deadlines for the rates that now allow fewer leases of a queue than it has ready jobs. A waiting
-// lease needs more jobs, and only the passing of time makes a rate allow more.
+// WaitForMore makes a queue wait for the limits that now allow fewer leases than it has ready jobs: a waiting lease
+// needs more jobs. A rate allows more when time passes; a shared limit also when a job of another queue ends.
 func (r *Rules) WaitForMore(q *Queue) {
 	x := q.lanes
 	if x == nil {
@@ -197,9 +197,13 @@ func (r *Rules) WaitForMore(q *Queue) {
 	}
 	for l := range r.openLanes(x) {
 		for _, b := range l.buckets {
-			if b != nil {
-				r.waitForNext(b, l.ready.Len())
+			if b == nil {
+				continue
 			}
+			if b.isShared() && r.roomIn(b) < l.ready.Len() {
+				b.await(b.users[x.queue])
+			}
+			r.waitForNext(b, l.ready.Len())
 		}
 	}
 }
