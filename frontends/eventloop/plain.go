@@ -51,12 +51,14 @@ type plainConn struct {
 	heard bool // some bytes were read
 }
 
-// Read implements net.Conn. It ends the input if its first bytes are a TLS handshake.
+// Read implements net.Conn. It closes the connection if its first bytes are a TLS handshake: net/http reads on after an
+// end of the input, to find out which version of HTTP the client speaks.
 func (c *plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.heard {
 		c.heard = true
 		if refusesTLS(p[:n], c.log, c.name, c.RemoteAddr().String()) {
+			_ = c.Conn.Close() // nothing was sent
 			return 0, io.EOF
 		}
 	}
