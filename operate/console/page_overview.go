@@ -213,7 +213,7 @@ func failureRate(sum *service.Summary) string {
 	if ends == 0 {
 		return "no run has ended"
 	}
-	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 1, 64) + " % of all runs"
+	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 1, 64) + " % of runs"
 }
 
 // storeFacts describes the store; nil if nothing is stored.
