@@ -25,7 +25,7 @@ const (
 	EventQueueRemoved
 	EventWorkerCame      // a connection has requested jobs for the first time
 	EventWorkerGone      // a connection that had requested jobs closed
-	EventNoted           // a client has added a note to the job's timeline; Detail is its text
+	_                    // was a note of a client, which no release wrote
 	EventCancelRequested // a client asks the worker of a leased job to stop; Worker is that worker
 	EventLogged          // lines were appended to the log of a leased job
 )
@@ -35,13 +35,13 @@ var EventKinds = [...]EventKind{
 	EventSubmitted, EventReady, EventLeased, EventProgress, EventDone, EventFailed, EventRetrying, EventDead,
 	EventCancelled,
 	EventMoved, EventReleased, EventLeaseExpired, EventChanged, EventExpired, EventQueuePaused, EventQueueResumed,
-	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted, EventCancelRequested, EventLogged,
+	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventCancelRequested, EventLogged,
 }
 
 var eventNames = [...]string{
 	"none", "submitted", "ready", "leased", "progress", "done", "failed", "retrying", "dead", "cancelled", "moved",
 	"released", "lease expired", "changed", "expired", "queue paused", "queue resumed", "queue removed", "worker came",
-	"worker gone", "noted", "cancel requested", "logged",
+	"worker gone", "unknown", "cancel requested", "logged",
 }
 
 func (k EventKind) String() string {

@@ -522,10 +522,10 @@ func (*Unregister) TagOf() uint64        { return 0 }
 // the list.
 //
 // It may hold Submit (but not Again), Update, Move, TransferLease, Cancel, Enqueue, Bury, Complete, Fail, Report,
-// Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports and
-// Annotates may name the same job; an operation of another kind must be the last one in the list that names a job, even
-// as a dependency or parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key
-// of a job that the list cancels before it.
+// Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates and Reports may name the
+// same job; an operation of another kind must be the last one in the list that names a job, even as a dependency or
+// parent. Otherwise the list is refused with ErrInvalid. A submission may reuse the id or unique key of a job that the
+// list cancels before it.
 type Atomic struct {
 	changing
 	Tag uint64

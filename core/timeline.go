@@ -14,7 +14,7 @@ type Timeline struct {
 	First, Length int
 }
 
-// TimelineEntry is something that happened to a job, or a client's note. The fields named like fields of Event mean
+// TimelineEntry is something that happened to a job. The fields named like fields of Event mean
 // the same.
 type TimelineEntry struct {
 	Number   uint32 // of all entries of the job, from 0
@@ -26,17 +26,14 @@ type TimelineEntry struct {
 	Queue    string   // Submitted, Moved: the queue that the job came to
 	Detail   string   // as Event.Detail; Failed: the type of the failure
 	Group    string   // Failed: the group of the failure
-	Text     string   // Failed, Cancelled: the message, cut to MaxTimelineText; Noted: the note
-	Fields   []byte   // Noted: data of the client, in its own form
+	Text     string   // Failed, Cancelled: the message, cut to MaxTimelineText
 	Version  string   // Leased, and the events that end a lease: Lease.Version
 }
 
-// MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text, MaxNoteBytes the size
-// limit of a note.
+// MaxTimeline is the largest Job.Timeline, MaxTimelineText the size limit of an entry's text.
 const (
 	MaxTimeline     = 1000
 	MaxTimelineText = 1 << 10
-	MaxNoteBytes    = 64 << 10
 )
 
 // TimelineShape returns First and Length of a job's timeline; requested is Job.Timeline.
@@ -60,17 +57,3 @@ func (t *Timeline) Trim() {
 	t.Entries = slices.CompactFunc(t.Entries, func(a, b TimelineEntry) bool { return a.Number == b.Number })
 	t.Entries = slices.DeleteFunc(t.Entries, func(e TimelineEntry) bool { return !t.Keeps(e.Number) })
 }
-
-// Annotate appends a note to a job's timeline. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrDiskFull,
-// or ErrInvalid: more than MaxNoteBytes, or an ephemeral job.
-type Annotate struct {
-	changing
-	Tag    uint64
-	Ref    Ref
-	If     Condition
-	Text   string
-	Fields []byte
-}
-
-// TagOf implements Op.
-func (o *Annotate) TagOf() uint64 { return o.Tag }

@@ -18,9 +18,9 @@ func TestFinishedJobsAreReadAfterARestart(t *testing.T) {
 	d.one(c, keep)
 	for _, id := range []string{"a", "b", "c", "d"} {
 		r := d.one(c, &core.Submit{Job: &core.Job{
-			ID: id, Queue: "q", Body: []byte("body " + id), Origin: core.Faktory, Timeline: 10,
+			ID: id, Queue: "first of " + id, Body: []byte("body " + id), Origin: core.Faktory, Timeline: 10,
 		}})
-		d.one(c, &core.Annotate{Ref: core.Ref{Seq: r.Seq}, Text: "note " + id})
+		d.one(c, &core.Move{Ref: core.Ref{Seq: r.Seq}, Queue: "q"})
 		d.Flush()
 		if id == "c" {
 			d.one(c, &core.Fail{
@@ -49,7 +49,7 @@ func TestFinishedJobsAreReadAfterARestart(t *testing.T) {
 				id != "c" && string(o.Result) != "result "+id {
 				t.Errorf("outcome of %s: %+v", id, o)
 			}
-			if e := r.Info.Timeline.Entries; len(e) != 3 || e[1].Text != "note "+id {
+			if e := r.Info.Timeline.Entries; len(e) != 3 || e[1].Detail != "first of "+id {
 				t.Errorf("timeline of %s: %+v", id, e)
 			}
 		}

@@ -105,7 +105,6 @@ var opKinds = []opKind{
 	rare[core.RemoveSchedule](changes),
 	rare[core.RunSchedule](changes),
 	rare[core.ListSchedules](reads),
-	rare[core.Annotate](changes),
 }
 
 // fateOf is what becomes of an operation when the leader changes.

@@ -22,7 +22,7 @@ var momentDots = map[string]string{
 	"failed":   "retrying",
 	"retrying": "retrying", "dead": "dead", "cancelled": "dead", "expired": "dead", "lease_expired": "retrying",
 	"released": "ready",
-	"moved":    "ready", "changed": "blocked", "noted": "blocked", "cancel_requested": "dead",
+	"moved":    "ready", "changed": "blocked", "cancel_requested": "dead",
 }
 
 // anonymous is the name of callers without credentials.

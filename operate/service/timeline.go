@@ -1,27 +1,25 @@
 package service
 
 import (
-	"encoding/json"
 	"time"
 
 	"broker/access"
 	"broker/core"
 )
 
-// TimelineEntry is an event of a job, or a note of a client.
+// TimelineEntry is an event of a job.
 type TimelineEntry struct {
-	Number   uint32          `json:"number" doc:"number of the entry, from 0; entries in the middle of a long timeline are not kept"`
-	At       *time.Time      `json:"at"`
-	Kind     string          `json:"kind" example:"failed"`
-	Protocol string          `json:"protocol,omitempty" doc:"of the worker, or of the client that caused it"`
-	Worker   string          `json:"worker,omitempty"`
-	Address  string          `json:"address,omitempty"`
-	Queue    string          `json:"queue,omitempty" doc:"that the job came to"`
-	Detail   string          `json:"detail,omitempty" doc:"failed: the error class"`
-	Group    string          `json:"group,omitempty" doc:"failed: the failure group"`
-	Text     string          `json:"text,omitempty" doc:"failed: the message; noted: the note"`
-	Version  string          `json:"version,omitempty" doc:"leased, and the end of a lease: version of the worker's program"`
-	Fields   json.RawMessage `json:"fields,omitempty" doc:"noted: data of the client"`
+	Number   uint32     `json:"number" doc:"number of the entry, from 0; entries in the middle of a long timeline are not kept"`
+	At       *time.Time `json:"at"`
+	Kind     string     `json:"kind" example:"failed"`
+	Protocol string     `json:"protocol,omitempty" doc:"of the worker, or of the client that caused it"`
+	Worker   string     `json:"worker,omitempty"`
+	Address  string     `json:"address,omitempty"`
+	Queue    string     `json:"queue,omitempty" doc:"that the job came to"`
+	Detail   string     `json:"detail,omitempty" doc:"failed: the error class"`
+	Group    string     `json:"group,omitempty" doc:"failed: the failure group"`
+	Text     string     `json:"text,omitempty" doc:"failed: the message"`
+	Version  string     `json:"version,omitempty" doc:"leased, and the end of a lease: version of the worker's program"`
 }
 
 // timelineOf shows the entries of a timeline. It names only queues that the caller may read.
@@ -45,9 +43,6 @@ func timelineOf(t *core.Timeline, caller Caller) []TimelineEntry {
 		}
 		if e.Protocol != core.Internal {
 			all[i].Protocol = e.Protocol.String()
-		}
-		if json.Valid(e.Fields) {
-			all[i].Fields = e.Fields
 		}
 	}
 	return all

@@ -69,8 +69,6 @@ func (m *Machine) applyOther(c *client, op core.Op) {
 		m.leaseJob(c, op)
 	case *core.AppendLog:
 		m.appendLog(c, op)
-	case *core.Annotate:
-		m.annotate(c, op)
 	case *core.TransferLease:
 		m.transferLease(c, op)
 	case *core.Cancel:

@@ -116,10 +116,6 @@ func inFull(first, second uint64) []struct{ needed, full core.Op } {
 			&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"},
 			&core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody, Worker: "w", Version: "v", LeaseFor: time.Hour},
 		},
-		{
-			&core.Annotate{Ref: one, Text: "a"},
-			&core.Annotate{Ref: one, Text: "t", Fields: []byte(`{"a":1}`)},
-		},
 	}
 }
 

@@ -200,7 +200,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 	case "read-stats":
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun",
-		"resubmit", "annotate", "log":
+		"resubmit", "log":
 		op = r.jobOp(verb, tag)
 	case "put-schedule", "pause-schedule", "resume-schedule", "remove-schedule", "run-schedule", "list-schedules":
 		op = r.scheduleOp(verb, tag)
@@ -351,8 +351,6 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		return op
 	case "enqueue":
 		return &core.Enqueue{Tag: tag, Ref: ref, If: r.condition()}
-	case "annotate":
-		return &core.Annotate{Tag: tag, Ref: ref, If: r.condition(), Text: r.Option("text"), Fields: r.bytes("fields")}
 	case "log":
 		return &core.AppendLog{Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Lines: r.lines()}
 	case "resubmit":

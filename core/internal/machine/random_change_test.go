@@ -10,17 +10,15 @@ import (
 // change returns a random operation that changes the fields, the queue or the holder of a job.
 func (l *history) change() core.Op {
 	ref, is := l.ref(), l.condition()
-	switch l.rng.IntN(9) {
+	switch l.rng.IntN(8) {
 	case 0:
-		return &core.Annotate{Ref: ref, If: is, Text: fmt.Sprint(l.rng.IntN(100)), Fields: make([]byte, l.rng.IntN(3))}
-	case 1:
 		if l.maybe(2) {
 			return &core.LeaseJob{Ref: ref, Worker: fmt.Sprint("worker ", l.rng.IntN(3)), LeaseFor: l.span()}
 		}
 		return &core.TransferLease{
 			Ref: ref, Epoch: uint32(1 + l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3)),
 		}
-	case 2, 3, 4, 5:
+	case 1, 2, 3, 4:
 		op := &core.Move{Ref: ref, If: is, Authority: core.FinishAuthority(l.rng.IntN(3)), Set: l.set()}
 		op.Set.ReadyAt = nil
 		if l.maybe(2) {

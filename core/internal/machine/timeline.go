@@ -12,7 +12,7 @@ import (
 // Sets of event kinds. Events in beginTimeline start a timeline; the other events in timelineKinds only continue one.
 const (
 	beginTimeline uint32 = 1<<core.EventReleased | 1<<core.EventLeaseExpired | 1<<core.EventFailed | 1<<core.EventDead |
-		1<<core.EventMoved | 1<<core.EventChanged | 1<<core.EventNoted | 1<<core.EventCancelRequested
+		1<<core.EventMoved | 1<<core.EventChanged | 1<<core.EventCancelRequested
 	timelineKinds = beginTimeline | 1<<core.EventSubmitted | 1<<core.EventLeased | 1<<core.EventDone |
 		1<<core.EventCancelled | 1<<core.EventExpired
 )
@@ -74,7 +74,7 @@ func (m *Machine) causer(by *client, e *table.Entry, kind core.EventKind) (p cor
 		p, worker, address = by.protocol, workerName(by), by.address
 	}
 	switch {
-	case kind == core.EventNoted, kind == core.EventChanged, kind == core.EventCancelRequested:
+	case kind == core.EventChanged, kind == core.EventCancelRequested:
 	case e.Has(table.Held):
 		return e.HolderFrom, m.holderName(e), m.holderAddress(by, e)
 	case m.lastHolder.seq == e.Seq && e.State == core.Leased: // just now
@@ -108,24 +108,6 @@ func (m *Machine) holderAddress(by *client, e *table.Entry) string {
 		return by.address
 	}
 	return ""
-}
-
-// annotate appends a client's note to a job's timeline.
-func (m *Machine) annotate(c *client, op *core.Annotate) {
-	h, e, err := m.findIf(op.Ref, &op.If)
-	switch {
-	case err != nil:
-	case e.Has(table.Ephemeral), len(op.Text)+len(op.Fields) > core.MaxNoteBytes:
-		err = core.ErrInvalid
-	case m.lacksRoom():
-		err = core.ErrDiskFull
-	}
-	if m.rejected(c, op.Tag, e, err) {
-		return
-	}
-	m.addEntry(c, h, e, core.TimelineEntry{Kind: core.EventNoted, Text: op.Text, Fields: op.Fields})
-	m.emit(h, e, core.EventNoted, op.Text)
-	m.accepted(c, op.Tag, e)
 }
 
 // hasTimeline reports whether an event of this kind may belong in the timeline of a job.

@@ -23,7 +23,6 @@ func (p *player) timeline(t *core.Timeline) (lines []string) {
 			{"detail", e.Detail},
 			{"group", e.Group},
 			{"text", e.Text},
-			{"fields", string(e.Fields)},
 			{"version", e.Version},
 		} {
 			if f.value != "" {
@@ -50,7 +49,7 @@ func TestTimelineKeepsItsBeginningAndItsEnd(t *testing.T) {
 			}
 			p.ask(&core.Submit{Job: &core.Job{Queue: "q", Timeline: asked}})
 			for i := range 700 {
-				p.ask(&core.Annotate{Ref: core.Ref{Seq: 1}, Text: fmt.Sprint(i)})
+				p.ask(&core.Move{Ref: core.Ref{Seq: 1}, Queue: fmt.Sprint(i + 1)})
 				if i%commitEvery == 0 && p.opts.Persist {
 					if _, err := p.commit(); err != nil {
 						t.Fatal(err)
@@ -68,7 +67,7 @@ func TestTimelineKeepsItsBeginningAndItsEnd(t *testing.T) {
 				if i >= want[0] {
 					n = 701 - len(got.Entries) + i
 				}
-				if int(e.Number) != n || n > 0 && e.Text != fmt.Sprint(n-1) {
+				if int(e.Number) != n || n > 0 && e.Queue != fmt.Sprint(n) {
 					t.Errorf("%d asked, commit every %d: entry %d is %+v", asked, commitEvery, i, e)
 				}
 			}

@@ -74,8 +74,6 @@ func (r *List) Next(op core.Op) error {
 		r.name(op.Ref)
 	case *core.Report:
 		r.name(op.Ref)
-	case *core.Annotate:
-		r.name(op.Ref)
 	case *core.Release:
 		r.name(op.Ref)
 	case *core.Submit:
@@ -128,8 +126,6 @@ func (r *List) Note(op core.Op) {
 		if op.Set.Body != nil {
 			r.bytes += len(op.Set.Body.Bytes)
 		}
-	case *core.Annotate:
-		r.bytes += len(op.Text) + len(op.Fields)
 	case *core.Report, *core.WriteMeta, *core.WriteDocuments:
 	case *core.Cancel:
 		for _, seq := range r.named {

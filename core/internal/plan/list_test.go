@@ -53,15 +53,15 @@ func TestJobThatAnOperationEndsIsNotNamedAgain(t *testing.T) {
 			}
 			return op
 		}
-		if err := check(t, New(jobs.Table, 1), set(op, first), &core.Annotate{Ref: second}); err != nil {
+		if err := check(t, New(jobs.Table, 1), set(op, first), &core.Update{Ref: second}); err != nil {
 			t.Errorf("%s, then another job: %v", name, err)
 		}
 		if err := check(t, New(jobs.Table, 1), set(op, first),
-			&core.Annotate{Ref: first}); !errors.Is(err, core.ErrInvalid) {
+			&core.Update{Ref: first}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s, then the same job: %v", name, err)
 		}
-		if err := check(t, New(jobs.Table, 1), &core.Annotate{Ref: first}, set(op, first)); err != nil {
-			t.Errorf("a note, then %s: %v", name, err)
+		if err := check(t, New(jobs.Table, 1), &core.Update{Ref: first}, set(op, first)); err != nil {
+			t.Errorf("a change, then %s: %v", name, err)
 		}
 	}
 }

@@ -15,10 +15,10 @@ const (
 	entryDetail
 	entryGroup
 	entryText
-	entryFields // the rest of the record
+	_ // was data of a client's note, which no release wrote
 	entryVersion
 
-	entryKnown = 1<<iota - 1
+	entryKnown = entryText<<1 - 1 | entryVersion
 )
 
 // AppendTimelineEntry encodes e, and returns the first format that can carry it.
@@ -30,7 +30,7 @@ func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) (_ []byte, format in
 	f := flag(e.Protocol != 0,
 		entryProtocol) | flag(e.Worker != "", entryWorker) | flag(e.Address != "", entryAddress) |
 		flag(e.Queue != "", entryQueue) | flag(e.Detail != "", entryDetail) | flag(e.Group != "", entryGroup) |
-		flag(e.Text != "", entryText) | flag(len(e.Fields) > 0, entryFields) |
+		flag(e.Text != "", entryText) |
 		flag(e.Version != "", entryVersion)
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
@@ -48,7 +48,7 @@ func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) (_ []byte, format in
 	if f&entryVersion != 0 {
 		dst = appendText(dst, e.Version)
 	}
-	return append(dst, e.Fields...), format
+	return dst, format
 }
 
 // DecodeTimelineEntry fills e from a record, with views of b.
@@ -67,9 +67,6 @@ func DecodeTimelineEntry(b []byte, e *core.TimelineEntry) error {
 	}
 	if f&entryVersion != 0 {
 		e.Version = d.text()
-	}
-	if f&entryFields != 0 {
-		e.Fields = d.take(uint64(len(d.b)))
 	}
 	return d.close()
 }

@@ -150,14 +150,12 @@ func (w *world) change() error {
 		return nil
 	}
 	var err error
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(7) {
 	case 0, 1, 2:
 		err = w.move(p)
 	case 3:
 		err = w.transfer(p)
 	case 4:
-		err = w.annotate(p)
-	case 5:
 		err = w.leaseJob(p)
 	default:
 		err = w.update(p)
@@ -207,7 +205,7 @@ func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
 	if set.Body != nil {
 		write(&p.bodies, string(set.Body.Bytes), w.commitOf(r, w.stores(p)))
 	}
-	return nil
+	return p.recordHistory(i, w.commitOf(r, w.stores(p)))
 }
 
 // doIf runs an operation with a condition on a job; accepted checks the result.

@@ -17,7 +17,7 @@ type promise struct {
 	id          string
 	bodies      []written // the newest last
 	queues      []written // the newest last
-	notes       []written // of its timeline
+	past        []history // its timeline after changes
 	log         []written // its lines
 	stops       []written // requests to stop; see stop.go
 	askedFor    uint32    // the epoch of the last request to stop
@@ -210,8 +210,8 @@ func (m *model) flushed(committed core.Commit) {
 		for i := range p.log {
 			settle(&p.log[i].made)
 		}
-		for i := range p.notes {
-			settle(&p.notes[i].made)
+		for i := range p.past {
+			settle(&p.past[i].made)
 		}
 		for i := range p.after {
 			settle(&p.after[i].made)
@@ -312,7 +312,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 			delete(m.jobs, seq)
 			continue
 		}
-		if err := p.notesAfterCrash(i, committed); err != nil {
+		if err := p.historyAfterCrash(i, committed); err != nil {
 			return err
 		}
 		if err := cmp.Or(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed),

@@ -1,52 +1,53 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"broker/core"
 )
 
-// annotate adds a note to a job's timeline, and checks that it is there at once.
-func (w *world) annotate(p *promise) error {
-	op := &core.Annotate{
-		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Text: fmt.Sprint("note ", w.number),
-		Fields: []byte{1, 2},
-	}
-	return w.doIf(p, op, op.If, func(r core.Reply) error {
-		write(&p.notes, op.Text, w.commitOf(r, true))
-		i := w.look(p.seq)
-		if i == nil {
-			return nil // it was due for removal
-		}
-		if last := i.Timeline.Entries[len(i.Timeline.Entries)-1]; last.Text != op.Text || last.Kind != core.EventNoted {
-			return fmt.Errorf("job %d has %+v at the end of its timeline after note %q", p.seq, last, op.Text)
-		}
-		return nil
-	})
+// history is the timeline of a job after a change, from a commit on.
+type history struct {
+	timeline *core.Timeline
+	made     core.Commit
 }
 
-// notesAfterCrash looks for notes that were acknowledged.
-func (p *promise) notesAfterCrash(i *core.JobInfo, committed core.Commit) error {
-	have := map[string]bool{}
-	if i.Timeline != nil {
-		for n, e := range i.Timeline.Entries {
-			have[e.Text] = true
-			if n > 0 && e.Number <= i.Timeline.Entries[n-1].Number {
-				return fmt.Errorf("the timeline of job %d is out of order: %+v", p.seq, i.Timeline)
-			}
-		}
-		if i.Timeline.Count > i.Timeline.Length {
-			p.notes = nil // the note may not be kept
+// recordHistory checks that the change of a job is in its timeline at once, and records the timeline.
+func (p *promise) recordHistory(i *core.JobInfo, made core.Commit) error {
+	if p.ephemeral {
+		return nil
+	}
+	inOrder := func(a, b core.TimelineEntry) int { return cmp.Compare(a.Number, b.Number) }
+	switch t := i.Timeline; {
+	case t == nil || t.Count <= t.Length && !slices.ContainsFunc(t.Entries, changes):
+		return fmt.Errorf("job %d was changed, and its timeline is %+v", p.seq, t)
+	case !slices.IsSortedFunc(t.Entries, inOrder):
+		return fmt.Errorf("the timeline of job %d is out of order: %+v", p.seq, t)
+	}
+	if last := len(p.past) - 1; last >= 0 && p.past[last].made == made {
+		p.past = p.past[:last]
+	}
+	p.past = append(p.past, history{i.Timeline, made})
+	return nil
+}
+
+// changes reports whether an entry is of a change. The entries after it are what the change led to.
+func changes(e core.TimelineEntry) bool {
+	return e.Kind == core.EventChanged || e.Kind == core.EventMoved
+}
+
+// historyAfterCrash checks that the timeline goes on from the newest one that was acknowledged.
+func (p *promise) historyAfterCrash(i *core.JobInfo, committed core.Commit) error {
+	past := p.past
+	p.past = nil
+	for _, h := range slices.Backward(past) {
+		if h.made <= committed {
+			return samePast(p.seq, h.timeline, i.Timeline)
 		}
 	}
-	for _, note := range p.notes {
-		if note.made <= committed && !have[note.text] {
-			return fmt.Errorf("job %d has lost %q of commit %d, %d: %+v", p.seq, note.text, note.made, committed,
-				i.Timeline)
-		}
-	}
-	p.notes = nil
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (t *Table) AppendEntry(h uint32, e *Entry, entry core.TimelineEntry) {
 	e.Set(Changed)
 	t.Touch(h, e)
 	if !e.Unstored() {
-		t.AddOpen(entrySize + len(entry.Text) + len(entry.Fields))
+		t.AddOpen(entrySize + len(entry.Text))
 	}
 }
 
