@@ -16,6 +16,10 @@ type ClientOptions struct {
 	// Wake.
 	Close func()
 
+	// Lost is called in place of Close for a client without a connection, if the leader of a cluster has failed and
+	// nobody knows what the client is to be told. Called like Wake. May be nil.
+	Lost func()
+
 	Address  string // of the other end of the connection, for lists
 	Identity string // subject of the client's TLS certificate
 	Name     string // chosen by the client; NameClient changes it

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"broker/core"
@@ -23,7 +24,7 @@ var (
 	ErrNoReply = errors.New("the broker did not reply")
 )
 
-// Options describe a client. Its Wake is set by Open.
+// Options describe a client. Its Wake and Lost are set by Open.
 type Options struct {
 	core.ClientOptions
 	CommitTimeout time.Duration   // how long Committed waits; zero: DefaultCommitTimeout
@@ -37,6 +38,7 @@ type Client struct {
 	id      core.ClientID
 	wake    notify.Signal // replies or a commit may be ready
 	replies []core.Reply  // fetched but not handled yet
+	lost    atomic.Bool   // see core.ClientOptions.Lost
 }
 
 // Open registers a client; Close it.
@@ -45,7 +47,7 @@ func Open(b core.Broker, o Options) *Client {
 	if c.options.CommitTimeout == 0 {
 		c.options.CommitTimeout = DefaultCommitTimeout
 	}
-	c.options.Wake = c.wake.Set
+	c.options.Wake, c.options.Lost = c.wake.Set, func() { c.lost.Store(true) }
 	c.id = b.Open(c.options.ClientOptions)
 	return c
 }
@@ -94,6 +96,9 @@ func (c *Client) Wait(ctx context.Context) error {
 
 // fetch waits for a wake-up and fetches the replies.
 func (c *Client) fetch(ctx context.Context) error {
+	if err := c.sure(); err != nil {
+		return err
+	}
 	select {
 	case <-c.wake:
 		c.Do()
@@ -163,16 +168,19 @@ func (c *Client) HasCommitted(commit core.Commit) bool { return c.broker.Committ
 func (c *Client) ID() core.ClientID { return c.id }
 
 // Committed waits until a commit is durable. It returns ErrCommitTimeout, core.ErrStopped, or an
-// error of Wait.
+// error of Wait; also if the leader has failed and nobody knows whether the commit is durable.
 func (c *Client) Committed(ctx context.Context, commit core.Commit) error {
 	if c.HasCommitted(commit) {
-		return nil
+		return c.sure()
 	}
 	timeout := time.NewTimer(c.options.CommitTimeout)
 	defer timeout.Stop()
 	for !c.HasCommitted(commit) {
 		if c.broker.Stopped() {
 			return core.ErrStopped
+		}
+		if err := c.sure(); err != nil {
+			return err
 		}
 		select {
 		case <-c.wake:
@@ -184,6 +192,14 @@ func (c *Client) Committed(ctx context.Context, commit core.Commit) error {
 		case <-c.options.Ending:
 			return core.ErrShutdown
 		}
+	}
+	return c.sure()
+}
+
+// sure returns an error if nobody knows what the client is to be told.
+func (c *Client) sure() error {
+	if c.lost.Load() {
+		return core.ErrShutdown
 	}
 	return nil
 }

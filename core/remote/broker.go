@@ -47,6 +47,8 @@ type Broker struct {
 
 	current atomic.Pointer[Uplink]
 
+	left client // has the leases of clients that have left, and number 0; it is not in clients
+
 	asking sync.Mutex // held while messages get their numbers
 	number uint64     // of the last message with operations; guarded by asking
 
@@ -67,15 +69,13 @@ type BrokerOptions struct {
 	// asked: the owner asks what the leader is to know of it. It must not block, nor must what handles an answer. If an
 	// answer does not come, the next link registers all again. May be nil.
 	Register func(ask func(say []byte, handle func(answer []byte)))
-
-	// OneLink ends all clients, and the broker, with the first link: for front-ends that keep something at the leader
-	// beside their clients.
-	OneLink bool
 }
 
 // NewBroker makes a broker for the clients of a node, which wait until it is linked to a leader.
 func NewBroker(o BrokerOptions) *Broker {
-	return &Broker{options: o, incarnation: rand.Uint64(), clients: make(map[core.ClientID]*client)}
+	b := &Broker{options: o, incarnation: rand.Uint64(), clients: make(map[core.ClientID]*client)}
+	b.left.options = core.ClientOptions{Protocol: core.Internal, Wake: func() {}, Unlisted: true}
+	return b
 }
 
 // client is a client of this node.
@@ -169,6 +169,9 @@ func (b *Broker) Close(id core.ClientID) {
 	delete(b.clients, id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.gone {
+		b.leave(c)
+	}
 	c.gone = true
 	for tag := range c.kept.watches {
 		b.unwatch(&c.kept, tag)
@@ -463,15 +466,18 @@ func (b *Broker) sorted() []*client {
 // drop ends a client of which is not known what it may be told. Its connection is closed first, so that it is not told
 // what follows.
 func (c *client) drop() {
-	if c.options.Close != nil {
+	switch {
+	case c.options.Close != nil:
 		c.options.Close()
+	case c.options.Lost != nil:
+		c.options.Lost()
 	}
 	c.mu.Lock()
 	c.gone = true
 	c.mu.Unlock()
 	c.done.Set()
 	if c.options.Close == nil {
-		c.options.Wake() // it sees Stopped
+		c.options.Wake()
 	}
 }
 

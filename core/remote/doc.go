@@ -15,7 +15,7 @@
 //
 // Beside operations, the owners of both sides speak to each other: what the front-ends of all nodes share and the core
 // does not know is at the leader. With each link the node's front-ends first register what the leader is to know of
-// their clients; questions without an answer are asked again behind that. Some clients end with the link (OneLink).
+// their clients; questions without an answer are asked again behind that.
 //
 // When a link ends, its clients end at the leader: a node that has died leaves no leases behind.
 //
@@ -32,7 +32,8 @@
 //	what is lost, what waits, what had no answer ────────▶
 //
 // For that the node keeps of each client what it has registered, what it waits for, its leases and the jobs whose
-// result it waits for (kept.go). Whether something under way has happened is not guessed:
+// result it waits for (kept.go), and the leases of clients that have left (left.go). Whether something under way has
+// happened is not guessed:
 //
 //   - A reply depends on a commit, which the next leader has or has not: leaders count their commits on from each other.
 //     A reply whose commit is lost has not left the node. Its operation is asked again, a submission under its number;
@@ -53,6 +54,7 @@
 //	link.go      messages, their bounds, hello, beats
 //	broker.go    clients of a node
 //	kept.go      what a client has at the leader
+//	left.go      the leases of clients that have left
 //	uplink.go    a link to a leader
 //	takeover.go  how clients continue at the next leader
 //	fate.go      what becomes of each operation then

@@ -45,6 +45,7 @@ type held struct {
 	shown  core.Commit  // with which the client is told of it; as clients see it
 	stored core.Commit  // once this is told, the lease is stored if it ever is; as clients see it
 	memory bool         // of a job that only the memory of the leader has
+	left   bool         // its client has left
 }
 
 // isStored reports whether a lease goes on without its node, once it is stored.
@@ -183,21 +184,21 @@ func (b *Broker) noteReply(k *kept, op core.Op, r *core.Reply, ended *map[uint64
 		l.Kinds, l.Queues, l.Types = slices.Clone(op.Kinds), slices.Clone(op.Queues), slices.Clone(op.Types)
 		k.listens = append(k.listens, l)
 	case *core.Complete, *core.Fail, *core.Release, *core.Move, *core.Bury, *core.Cancel, *core.TransferLease:
-		if l, has := k.leases[r.Seq]; has {
-			if delete(k.leases, r.Seq); *ended == nil {
+		l, has := k.leases[r.Seq]
+		if delete(k.leases, r.Seq); !has {
+			l, has = b.takeLeft(r.Seq)
+		}
+		if has {
+			if *ended == nil {
 				*ended = make(map[uint64]held)
 			}
 			(*ended)[r.Seq] = l
 		}
 	case *core.Report:
 		if l, has := k.leases[r.Seq]; has {
-			switch {
-			case op.LeaseUntil != 0:
-				l.until = op.LeaseUntil
-			case l.until != 0:
-				l.until = max(l.until, op.ExtendUntil)
-			}
-			k.leases[r.Seq] = l
+			k.leases[r.Seq] = l.reported(op)
+		} else if l, has = b.takeLeft(r.Seq); has {
+			b.restore(r.Seq, l.reported(op))
 		}
 	case *core.LeaseJob:
 		if op.ByConn {
@@ -236,6 +237,17 @@ func (b *Broker) notePush(k *kept, r *core.Reply) {
 	case core.Woken:
 		k.sleeps = false
 	}
+}
+
+// reported is the lease after a report of its worker.
+func (l held) reported(op *core.Report) held {
+	switch {
+	case op.LeaseUntil != 0:
+		l.until = op.LeaseUntil
+	case l.until != 0:
+		l.until = max(l.until, op.ExtendUntil)
+	}
+	return l
 }
 
 // heldBy is the lease that a reply to an operation grants.

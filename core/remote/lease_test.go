@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,95 @@ func TestLeaseThatIsLostIsNotHeldTwice(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A lease whose client was told of it, and has left with its request, is not lost with the leader.
+func TestLeaseOfAClientThatHasLeftGoesOn(t *testing.T) {
+	for name, end := range map[string]func(c *worker, r core.Reply){
+		"leased": func(*worker, core.Reply) {},
+		"extended": func(c *worker, r core.Reply) {
+			until := r.Lease.LeasedAt.Add(2 * time.Hour)
+			c.do(&core.Report{
+				Tag: 3, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until,
+			})
+		},
+		"completed": func(c *worker, r core.Reply) {
+			c.do(&core.Complete{Tag: 3, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := oneAfterTheOther(t, false)
+			a, b := w.node("a"), w.node("b")
+			for _, n := range []*Broker{a, b} {
+				<-w.link(n).Ready()
+			}
+			producer, first := open(t, b), open(t, a)
+			w.told(producer, producer.submit().Commit)
+			r := first.do(exclusive(0))[0]
+			if r.Kind != core.Assigned || r.Commit > a.Committed() {
+				t.Fatalf("leased with %+v", r)
+			}
+			a.Close(first.id)
+			if !a.InUse() {
+				t.Error("the lease needs no leader")
+			}
+			next := open(t, a)
+			end(next, r)
+			a.Close(next.id) // nobody was told of what it did
+			w.fail(false, 0)
+			links := []*Uplink{w.link(a), w.link(b)}
+			for _, up := range links {
+				<-up.Ready()
+			}
+			second := open(t, b)
+			if other := second.do(exclusive(0)); other[0].Kind != core.NothingReady {
+				t.Errorf("the job was leased again: %+v", other)
+			}
+			found := second.do(&core.Inspect{Tag: 4, Ref: core.Ref{Seq: r.Seq}})[0]
+			if found.Kind != core.Inspected || found.Info.State != core.Leased {
+				t.Fatalf("the job is %+v", found)
+			}
+			if until := found.Info.LeaseUntil.Sub(r.Lease.LeasedAt); name == "extended" && until != 2*time.Hour {
+				t.Errorf("leased for %v", until)
+			}
+			w.told(second, second.do(&core.Complete{
+				Tag: 5, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased,
+			})[0].Commit)
+			(&leader{t: t}).eventually("the lease is stored and needs no leader", func() bool { return !a.InUse() })
+		})
+	}
+}
+
+// What is given back is not leased at the next leader.
+func TestLeaseThatWasGivenBackDoesNotGoOn(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.node("a")
+	<-w.link(a).Ready()
+	producer, first := open(t, a), open(t, a)
+	w.told(producer, producer.submit().Commit)
+	r := first.do(exclusive(0))[0]
+	a.Close(first.id)
+	producer.do(&core.Release{Tag: 3, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
+	w.fail(false, 0)
+	<-w.link(a).Ready()
+	if other := producer.do(exclusive(0)); other[0].Kind != core.Assigned {
+		t.Errorf("the job is not ready: %+v", other)
+	}
+}
+
+// A client without a connection learns that nobody knows what it is to be told.
+func TestClientWithoutAConnectionIsLost(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.node("a")
+	<-w.link(a).Ready()
+	var lost atomic.Bool
+	id := a.Open(core.ClientOptions{Protocol: core.SQS, Wake: func() {}, Lost: func() { lost.Store(true) }})
+	job := &core.Job{Queue: "q", Origin: core.SQS}
+	r := a.Do(id, []core.Op{&core.Submit{Tag: 1, Job: job}}, nil)[0]
+	a.Shut()
+	if r.Commit <= a.Committed() || !lost.Load() {
+		t.Errorf("commit %d of %d, lost %v", r.Commit, a.Committed(), lost.Load())
 	}
 }
 

@@ -452,26 +452,6 @@ func TestQuestionsAreAskedAgainBehindRegistrations(t *testing.T) {
 	}
 }
 
-// What front-ends keep at the leader beside their clients ends with it, and their clients with it.
-func TestBrokerOfOneLinkEndsWithIt(t *testing.T) {
-	l := newLeader(t, engine.Options{Durability: engine.None})
-	near, far := net.Pipe()
-	go func() { _ = l.server.Serve(far) }() // ends with the link
-	b := NewBroker(BrokerOptions{Node: "one", Clock: clock.System{}, OneLink: true})
-	up, err := b.Dial(near)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-up.Ready()
-	w := open(t, b)
-	_ = far.Close() // the node sees it
-	<-up.Gone()
-	<-w.closed
-	if all := w.do(&core.Sleep{Tag: 9}); len(all) != 1 || !errors.Is(all[0].Err, core.ErrShutdown) || !b.Stopped() {
-		t.Errorf("after the end: %+v", all)
-	}
-}
-
 func TestOtherFormatIsRefused(t *testing.T) {
 	l := newLeader(t, engine.Options{Durability: engine.None})
 	near, far := net.Pipe()

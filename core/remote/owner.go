@@ -175,9 +175,9 @@ func (b *Broker) Inform(say []byte) {
 	}
 }
 
-// InUse reports whether there are clients or questions that need a leader.
+// InUse reports whether there are clients, leases or questions that need a leader.
 func (b *Broker) InUse() bool {
-	if b.Clients() > 0 {
+	if b.Clients() > 0 || b.keepsLeases() {
 		return true
 	}
 	b.questions.mu.Lock()

@@ -51,7 +51,7 @@ type ServerOptions struct {
 	Note []byte // at most 64 KiB
 	Owner
 
-	Term     uint64 // of this leader; increases from leader to leader; zero: clients end with the link
+	Term     uint64 // of this leader; increases from leader to leader
 	Before   uint64 // number of the last commit of earlier leaders
 	LastTerm uint64 // the term of that commit
 }
@@ -405,7 +405,7 @@ func (l *served) closeGuests() {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	for _, g := range l.guests {
-		if l.server.options.Term != 0 && (g.lasting || l.leaving) { // its node gives back what it has not fetched
+		if g.lasting || l.leaving { // its node gives back what it has not fetched
 			g.pushed = nil
 		}
 		l.close(g)

@@ -77,14 +77,15 @@ type world struct {
 	ended   map[string]int       // acknowledged completions
 	live    map[string]liveLease // leases of which clients were told that do not end with their connection
 	leases  int
+	left    int // clients that have left with their request
 	dropped int // clients whose connections were closed
 	opened  int
 }
 
 // liveLease is a lease that its client was told of.
 type liveLease struct {
-	until core.Instant
-	of    *simClient
+	since, until core.Instant
+	of           *simClient
 }
 
 // lead makes a leader of what is on the disk.
@@ -222,12 +223,29 @@ func (c *simClient) work() {
 		if c.rnd.IntN(3) == 0 {
 			time.Sleep(time.Duration(c.rnd.IntN(3000)) * time.Microsecond) //nolint:forbidigo // a test
 		}
+		c.leave()
 		done := &core.Complete{Ref: core.Ref{Seq: r.Seq}}
 		if c.holder != core.HeldByConn {
 			done.Authority = core.ByLeased
 		}
 		c.ask(func(tag uint64) core.Op { done.Tag = tag; return done }, "done "+r.Job.ID)
 	}
+}
+
+// leave makes another client of this one, as each request of some protocols is one. It is told nothing more of what it
+// has asked, but its leases go on.
+func (c *simClient) leave() {
+	if c.holder != core.HeldByNobody || len(c.inUse) > 0 || c.isClosed() || c.rnd.IntN(2) == 0 {
+		return
+	}
+	clear(c.open)
+	c.held = nil
+	b := c.worker.broker
+	b.Close(c.worker.id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.worker = open(c.world.t, b)
+	c.left++
 }
 
 func (c *simClient) isClosed() bool {
@@ -296,12 +314,16 @@ func (c *simClient) has(r *core.Reply) {
 	id := r.Job.ID
 	l, is := c.live[id]
 	stored := c.leasesFirst && !r.Job.Ephemeral // else it ends with its client's connection
-	if is && r.Lease.LeasedAt < l.until && (stored || !c.breaks && !l.of.isClosed()) {
-		c.world.t.Errorf("%s has a live lease until %d, and is leased again at %d", id, l.until, r.Lease.LeasedAt)
+	since, until := r.Lease.LeasedAt, r.Lease.LeasedAt.Add(r.Lease.LeaseFor)
+	if is && since < l.until && l.since < until && (stored || !c.breaks && !l.of.isClosed()) {
+		c.world.t.Errorf("%s has a live lease until %d, and is leased again at %d", id, l.until, since)
+	}
+	if is && since < l.since {
+		return // this client was slow, and has it no more
 	}
 	delete(c.live, id)
 	if c.holder != core.HeldByConn {
-		c.live[id] = liveLease{r.Lease.LeasedAt.Add(r.Lease.LeaseFor), c}
+		c.live[id] = liveLease{since, until, c}
 	}
 }
 
@@ -494,8 +516,8 @@ func (w *world) check() {
 			w.t.Errorf("%s: %d completions are acknowledged", id, n)
 		}
 	}
-	w.t.Logf("%d jobs, %d acknowledged, %d leases; %d of %d clients were closed",
-		w.jobs.Load(), len(w.acked), w.leases, w.dropped, w.opened)
+	w.t.Logf("%d jobs, %d acknowledged, %d leases; %d of %d clients were closed, %d have left",
+		w.jobs.Load(), len(w.acked), w.leases, w.dropped, w.opened, w.left)
 }
 
 // Clients of two nodes outlive their leaders: no reply comes twice or for another question, no job is lost or completed

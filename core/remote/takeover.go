@@ -38,6 +38,7 @@ func (u *Uplink) takeOver() {
 			c.drop()
 		}
 	}
+	u.registerLeft()
 	u.askFirst()
 	u.link.send(msgRegistered, nil)
 	if !u.await(func() bool { return u.serves.Load() && u.pending.Load() == 0 }) {
@@ -51,6 +52,7 @@ func (u *Uplink) takeOver() {
 		}
 	}
 	u.live = true
+	u.closeLeft()
 	if b.away != nil {
 		b.away.Stop()
 		b.away = nil
@@ -105,7 +107,7 @@ func (u *Uplink) begin() {
 	if u.same {
 		shown = math.MaxUint64 // nothing is lost
 	}
-	for _, c := range u.all() {
+	for _, c := range append(u.all(), &b.left) {
 		u.close(c, shown)
 	}
 	if u.same {
@@ -184,15 +186,18 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 		if r.Commit <= sure {
 			continue
 		}
+		l, ends := a.ended[r.Seq]
+		if ends && (l.left || c.gone) {
+			u.broker.restore(r.Seq, l)
+		}
 		switch {
 		case c.gone:
-			return false
 		case r.Kind == core.Assigned: // kept.leases has it
 		case op == nil, fateOf(op) == reads && repliesTo(r.Tag, replies) > 1:
 			return false
 		case fateOf(op) != registers && fateOf(op) != never:
 			c.lost = append(c.lost, &lost{op: op, reply: *r})
-			if l, has := a.ended[r.Seq]; has {
+			if ends && !l.left {
 				c.kept.restore(r.Seq, l)
 			}
 		}
@@ -364,7 +369,7 @@ func (u *Uplink) found(c *client, l *lost, r *core.Reply) bool {
 // leased is the answer to leases that continue, and to jobs that go back. A lease that does not continue has ended: a
 // client without a time limit does not expect that, nor one that is still to be told that it has the job. A job that is
 // not there may be lost with the leader, and come back with its client's node: a worker that had it would be told of an
-// end which is none.
+// end which is none. One that has left with its request has no connection to close: it may be told that.
 func (u *Uplink) leased(c *client, answer list) (after func()) {
 	replies := c.decode(u.broker, answer, nil)
 	for i := range replies {
@@ -379,7 +384,7 @@ func (u *Uplink) leased(c *client, answer list) (after func()) {
 		told := l.shown <= u.broker.Committed()
 		if r.Kind == core.Failed {
 			delete(c.kept.leases, r.Tag)
-			if l.until == 0 || !told || errors.Is(r.Err, core.ErrNotFound) {
+			if c != &u.broker.left && (l.until == 0 || !told || errors.Is(r.Err, core.ErrNotFound)) {
 				return c.drop
 			}
 			continue

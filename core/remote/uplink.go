@@ -162,14 +162,10 @@ func (u *Uplink) finish() {
 	b := u.broker
 	b.mu.Lock()
 	u.live = false
-	b.closed = b.closed || b.options.OneLink
 	if b.away == nil && !b.closed {
 		b.away = time.AfterFunc(AwayFor, b.dropAll)
 	}
 	b.mu.Unlock()
-	if b.options.OneLink {
-		b.dropAll()
-	}
 	b.questions.end(u)
 	close(u.gone)
 }
@@ -281,6 +277,9 @@ func (u *Uplink) handle(kind byte, say []byte, timed func()) error {
 	b.mu.RLock()
 	of := b.clients[id]
 	b.mu.RUnlock()
+	if id == 0 {
+		of = &b.left
+	}
 	if of == nil {
 		return nil // it has been closed; the leader will know
 	}

@@ -32,12 +32,9 @@ type Server interface {
 	Pass(frontend string, conn net.Conn, client net.Addr) bool
 }
 
-// Operations is the front-end name of the connection over which a node speaks to the leader in operations. A leader of
-// a build that does not know it closes the connection.
-const Operations = "operations"
-
-// Lasting is Operations for clients that outlive a leader. Their nodes come before the leader serves its own clients.
-const Lasting = "lasting operations"
+// Operations is the front-end name of the connection over which a node speaks to the leader in operations, also before
+// the leader serves its own clients. A leader of a build that does not know it closes the connection.
+const Operations = "lasting operations"
 
 // linkWait is how long a client waits for the node's link to a leader, before it is passed on.
 const linkWait = 2 * time.Second
@@ -62,8 +59,7 @@ type Gateway struct {
 type state struct {
 	node     Node           // nil: not a member of the cluster yet
 	server   Server         // nil: another node leads
-	serve    func(net.Conn) // a connection for Operations, while this node leads
-	lasting  func(net.Conn) // a connection for Lasting
+	links    func(net.Conn) // serves a connection for Operations, while this node leads
 	sessions Server         // serves some front-ends while another node leads; nil: there is no link to it
 	served   []string       // these front-ends
 	linking  bool           // there will be one, or known not to be one
@@ -160,18 +156,18 @@ func (g *Gateway) change(set func(*state)) {
 	g.state.changed = make(chan struct{})
 }
 
-// Lead makes this node serve its clients. serve takes ownership of the connections of other nodes for Operations.
-func (g *Gateway) Lead(s Server, serve func(net.Conn)) {
-	g.change(func(now *state) { now.server, now.serve = s, serve })
+// Lead makes this node serve its clients.
+func (g *Gateway) Lead(s Server) {
+	g.change(func(now *state) { now.server = s })
 	g.closeRelays("")
 }
 
-// Links makes this node serve other nodes' connections for Lasting, before its own clients. serve takes ownership of
+// Links makes this node serve other nodes' connections for Operations, before its own clients. serve takes ownership of
 // the connections.
-func (g *Gateway) Links(serve func(net.Conn)) { g.change(func(now *state) { now.lasting = serve }) }
+func (g *Gateway) Links(serve func(net.Conn)) { g.change(func(now *state) { now.links = serve }) }
 
 // Follow makes the gateway pass clients on to the leader.
-func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.serve, s.lasting = nil, nil, nil }) }
+func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.links = nil, nil }) }
 
 // Link says whether this node is about to have a link to the leader: clients wait for it a moment.
 func (g *Gateway) Link(expected bool) { g.change(func(s *state) { s.linking = expected }) }
@@ -299,13 +295,10 @@ func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 	for {
 		now := g.current()
 		switch {
-		case frontend == Lasting && now.lasting != nil:
-			now.lasting(conn)
+		case frontend == Operations && now.links != nil:
+			now.links(conn)
 			return
-		case now.server != nil && frontend == Operations && now.serve != nil:
-			now.serve(conn)
-			return
-		case now.server != nil && frontend != Lasting:
+		case now.server != nil && frontend != Operations:
 			now.server.Pass(frontend, conn, clientAddress(client))
 			return
 		case now.closed, time.Now().After(deadline), now.node != nil && !now.node.IsLeader():

@@ -83,7 +83,7 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{T: t, follower: New(2), leader: New(2), node: &member{}, socket: socket}
-	f.leader.Lead(greeter{}, nil)
+	f.leader.Lead(greeter{})
 	f.node.lead("b", f.leader)
 	f.follower.Join(f.node)
 	f.follower.Accept("workq", socket)
@@ -121,7 +121,7 @@ func TestClientOfFollowerIsServedByLeaderUnderItsOwnAddress(t *testing.T) {
 
 func TestLeaderServesItsOwnClients(t *testing.T) {
 	f := setup(t)
-	f.follower.Lead(greeter{}, nil)
+	f.follower.Lead(greeter{})
 	if _, line := f.connect(); line != "workq nobody\n" {
 		t.Errorf("the client was greeted with %q", line)
 	}

@@ -31,7 +31,8 @@ type Frontend struct {
 	meter  meter
 	stacks stacks
 
-	mu     sync.RWMutex      // guards the fields below
+	mu     sync.RWMutex // guards the fields below
+	loaded bool
 	queues map[string]*queue // at a node that follows: those that were used
 	tasks  []*moveTask       // oldest first
 	drops  uint64            // at a node that follows: how often the leader has told a change
@@ -68,13 +69,13 @@ func New(b *access.Guard, o Options) *Frontend {
 	return f
 }
 
-// Start reads the stored queues and continues move tasks, which the leader does for all nodes.
+// Start reads the stored queues, if Load has not, and continues move tasks, which the leader does for all nodes.
 func (f *Frontend) Start() error {
 	if f.follows() {
 		f.done.Go(func() { f.reportCounts(f.ctx) })
 		return nil
 	}
-	if err := f.load(); err != nil {
+	if err := f.Load(); err != nil {
 		return err
 	}
 	for _, t := range f.tasks {

@@ -71,8 +71,12 @@ func (q *queue) with(attributes map[string]string, now core.Instant) *queue {
 	return &fresh
 }
 
-// load reads the stored queues and move tasks.
-func (f *Frontend) load() error {
+// Load reads the stored queues and move tasks, before nodes that follow ask for them.
+func (f *Frontend) Load() error {
+	if f.loaded {
+		return nil
+	}
+	f.loaded = true
 	c := f.open(caller{internal: true})
 	defer c.Close()
 	err := f.eachDocument(c, queueDocs, func(value []byte) error {

@@ -35,7 +35,6 @@ type clusterNode struct {
 	leaderChanged notify.Signal
 	front         atomic.Pointer[sessions]      // nil: this node has never been linked to a leader
 	links         atomic.Pointer[remote.Server] // nil: this node does not lead
-	bound         atomic.Pointer[remote.Server] // the same for clients that end with the lead
 	lastLeader    atomic.Pointer[string]        // to which this node was linked last; nil: none
 }
 
@@ -225,6 +224,9 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 		return false, t.engine.Shutdown()
 	}
 	t.makeFrontends()
+	if err := t.frontends.sqs.Load(); err != nil {
+		return true, errors.Join(err, t.engine.Shutdown())
+	}
 	k.takeOver(t, l)
 	if err := t.serveClients(); err != nil {
 		k.links.Store(nil)
@@ -232,16 +234,13 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 		return true, errors.Join(err, t.engine.Shutdown())
 	}
 	k.beginTerm(t)
-	t.bound = t.newBoundLinks()
-	k.bound.Store(t.bound)
-	k.gate.Lead(t.server, t.serveOver(t.bound))
+	k.gate.Lead(t.server)
 	l.Serving(true)
 	k.log.Info().Uint64("term", l.Term).Dur("took_ms", time.Since(started)).Msg("serving clients as the leader")
 	stop, err = k.waitWhileLeading(t, l)
 	l.Serving(false)
 	k.gate.Follow()
 	k.links.Store(nil)
-	k.bound.Store(nil)
 	k.endTerm()
 	if stop && err == nil {
 		k.handOver(t)
@@ -262,7 +261,7 @@ func (k *clusterNode) takeOver(t *term, l *replica.Leadership) {
 		if last := k.lastLeader.Load(); last != nil && *last == m.ID {
 			continue // it has failed; if not, its own clients were closed
 		}
-		if f := k.front.Load(); m.ID != k.config.Cluster.Node || f != nil && f.broker.InUse() {
+		if m.ID != k.config.Cluster.Node || k.inUse() {
 			nodes = append(nodes, m.ID)
 		}
 	}
@@ -440,10 +439,6 @@ func (k *clusterNode) numbers() service.ClusterNumbers {
 	}
 	if l := k.links.Load(); l != nil {
 		c.Links, c.LinkClients, c.LinkBuffered = l.Counts()
-	}
-	if l := k.bound.Load(); l != nil {
-		_, clients, buffered := l.Counts()
-		c.LinkClients, c.LinkBuffered = c.LinkClients+clients, c.LinkBuffered+buffered
 	}
 	n := k.node.Load()
 	if n == nil {

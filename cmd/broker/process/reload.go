@@ -123,10 +123,8 @@ func (p *Process) apply(fresh *Settings) {
 	if p.term != nil {
 		p.term.apply(&p.config)
 	}
-	for _, s := range []*sessions{p.sessions, p.boundSessions} {
-		if s != nil {
-			s.apply(&p.config)
-		}
+	if p.sessions != nil {
+		p.sessions.apply(&p.config)
 	}
 }
 

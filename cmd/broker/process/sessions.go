@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -26,12 +25,8 @@ import (
 // others: Conveyor has registries in its process, and Qless its whole state.
 var atFollower = []string{"workq", "gearman", "beanstalk", "faktory", sqsName}
 
-// outlive are those of them whose clients outlive a leader. The others keep something at the leader's front-end: their
-// clients end with the lead.
-var outlive = []string{"workq", "gearman", "beanstalk", "faktory"}
-
-// sessions are front-ends of a node, over a link to the leader. Those that outlive it stay when another node becomes
-// the leader, or this one: then they are linked to the leader in their own process.
+// sessions are front-ends of a node, over a link to the leader. They stay when another node becomes the leader, or this
+// one: then they are linked to the leader in their own process.
 type sessions struct {
 	*Process
 
@@ -64,33 +59,17 @@ type leaderNote struct {
 // errNotDialed: the leader is not reached, for no client either.
 var errNotDialed = errors.New("no connection to the leader")
 
-// newLinks makes the server for the clients of nodes that follow which outlive a leader.
+// newLinks makes the server for the clients of nodes that follow.
 func (t *term) newLinks(l *replica.Leadership) *remote.Server {
-	return remote.NewServer(t.engine, remote.ServerOptions{
-		Node: t.config.Cluster.Node, Note: t.noteOf(outlive),
-		Owner: linkOwner{t, sharedSet{"faktory": t.frontends.faktory}},
-		Term:  l.Term, Before: l.Before, LastTerm: l.LastTerm,
-	})
-}
-
-// newBoundLinks makes the server for the others.
-func (t *term) newBoundLinks() *remote.Server {
-	bound := slices.DeleteFunc(slices.Clone(atFollower), func(name string) bool {
-		return slices.Contains(outlive, name)
-	})
-	s := remote.NewServer(t.engine, remote.ServerOptions{
-		Note: t.noteOf(bound), Owner: linkOwner{t, sharedSet{sqsName: t.frontends.sqs}},
-	})
-	s.Settle(context.Background(), nil, func() {})
-	return s
-}
-
-func (t *term) noteOf(names []string) []byte {
-	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix(), Frontends: names})
+	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix(), Frontends: atFollower})
 	if err != nil {
 		panic(err) // texts
 	}
-	return note
+	return remote.NewServer(t.engine, remote.ServerOptions{
+		Node: t.config.Cluster.Node, Note: note,
+		Owner: linkOwner{t, sharedSet{"faktory": t.frontends.faktory, sqsName: t.frontends.sqs}},
+		Term:  l.Term, Before: l.Before, LastTerm: l.LastTerm,
+	})
 }
 
 // serveOver serves the clients of a node that follows.
@@ -151,7 +130,7 @@ func (k *clusterNode) awaitLeader(ctx context.Context, d time.Duration) {
 func (k *clusterNode) link(
 	ctx context.Context, b *remote.Broker, hears *hearing, leader string,
 ) (*remote.Uplink, error) {
-	conn, err := k.dialLeader(ctx, b, leader)
+	conn, err := k.dialLeader(ctx, leader)
 	if err != nil {
 		return nil, errors.Join(errNotDialed, err)
 	}
@@ -179,54 +158,22 @@ func dialOver(ctx context.Context, b *remote.Broker, conn net.Conn) (*remote.Upl
 }
 
 // dialLeader connects to the leader, which may be this node.
-func (k *clusterNode) dialLeader(ctx context.Context, b *remote.Broker, leader string) (net.Conn, error) {
+func (k *clusterNode) dialLeader(ctx context.Context, leader string) (net.Conn, error) {
 	switch {
 	case leader == "":
 		return nil, errNotDialed
 	case leader != k.config.Cluster.Node:
 		ctx, cancel := context.WithTimeout(ctx, linkFor)
 		defer cancel()
-		return k.node.Load().DialLeader(ctx, relay.Lasting, "")
+		return k.node.Load().DialLeader(ctx, relay.Operations, "")
 	}
 	links := k.links.Load()
-	if links == nil || !b.InUse() {
+	if links == nil || !k.inUse() {
 		return nil, errNotDialed
 	}
 	near, far := net.Pipe()
 	go func() { _ = links.Serve(far) }() // ends with the link, which says why
 	return near, nil
-}
-
-// linkBound links the front-ends to the leader whose clients end with it; nil: that is not possible.
-func (k *clusterNode) linkBound(ctx context.Context) *sessions {
-	ctx, cancel := context.WithTimeout(ctx, linkFor)
-	defer cancel()
-	conn, err := k.node.Load().DialLeader(ctx, relay.Operations, "")
-	if err != nil {
-		return nil
-	}
-	hears := &hearing{}
-	b := remote.NewBroker(remote.BrokerOptions{
-		Node: k.config.Cluster.Node, Clock: k.systemClock(), Told: hears.hear, OneLink: true,
-	})
-	up, err := dialOver(ctx, b, conn)
-	if err != nil {
-		return nil
-	}
-	select {
-	case <-up.Ready():
-	case <-up.Gone():
-	}
-	s, err := k.newSessions(b, up.Note(), hears)
-	if err != nil {
-		b.Shut()
-		return nil
-	}
-	s.linked.Store(true)
-	k.reloads.Lock()
-	k.boundSessions = s
-	k.reloads.Unlock()
-	return s
 }
 
 // newSessions makes the front-ends over a link.
@@ -292,46 +239,35 @@ func (s *sessions) makeFrontends(note leaderNote) (shared sharedSet, err error) 
 	return shared, nil
 }
 
-// doors are the servers of a node that follows, by front-end.
-type doors map[string]*eventloop.Server
-
-// Pass implements relay.Server.
-func (d doors) Pass(frontend string, conn net.Conn, client net.Addr) bool {
-	return d[frontend].Pass(frontend, conn, client)
-}
-
-// openDoors makes a node that follows serve clients.
-func (k *clusterNode) openDoors(all ...*sessions) {
-	d := make(doors)
-	for _, s := range all {
-		if s != nil {
-			for _, name := range s.served {
-				d[name] = s.server
-			}
+// inUse reports whether clients of this node from before it led need a link to it. A connection may have none at the
+// moment: SQS has one for each request.
+func (k *clusterNode) inUse() bool {
+	s := k.front.Load()
+	if s == nil {
+		return false
+	}
+	for _, c := range s.server.Counts() {
+		if c.Open > 0 {
+			return true
 		}
 	}
-	k.gate.Sessions(d, slices.Collect(maps.Keys(d))...)
+	return s.broker.InUse()
 }
 
-// serveSessions serves clients until the link ends, the leader changes, or ctx ends. Then they wait for the next link,
-// or end with the leader.
+// serveSessions serves clients until the link ends, the leader changes, or ctx ends. Then they wait for the next link.
 func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, leader string) {
 	s := k.front.Load()
 	own := leader == k.config.Cluster.Node
 	s.linked.Store(!own)
-	var bound *sessions
 	if !own {
 		k.lastLeader.Store(&leader)
-		k.openDoors(s)
-		if bound = k.linkBound(ctx); bound != nil {
-			k.openDoors(s, bound)
-		}
+		k.gate.Sessions(s.server, s.served...)
 	}
 	k.log.Info().Str("leader", leader).Msg("linked to the leader, serving clients")
 	check := time.NewTicker(linkRetry)
 	defer check.Stop()
 	for live := true; live && ctx.Err() == nil && k.node.Load().LeaderID() == leader; {
-		if own && !s.broker.InUse() || bound != nil && bound.broker.Stopped() {
+		if own && !k.inUse() {
 			break
 		}
 		select {
@@ -347,14 +283,6 @@ func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, lead
 	if ctx.Err() == nil || own {
 		s.linked.Store(false)
 		up.Hangup()
-	}
-	if bound != nil {
-		bound.linked.Store(ctx.Err() != nil)
-		bound.close()
-		bound.broker.Shut()
-		k.reloads.Lock()
-		k.boundSessions = nil
-		k.reloads.Unlock()
 	}
 	k.log.Info().Str("leader", leader).AnErr("reason", up.Reason()).Msg("the link to the leader has ended")
 }
@@ -383,16 +311,10 @@ func (s *sessions) audit(c access.Change) {
 
 // connections counts the connections of each front-end.
 func (k *clusterNode) connections() map[string]service.Connections {
-	var servers []*eventloop.Server
 	if s := k.front.Load(); s != nil {
-		servers = append(servers, s.server)
+		return k.connectionsOf(s.server)
 	}
-	k.reloads.Lock()
-	if s := k.boundSessions; s != nil {
-		servers = append(servers, s.server)
-	}
-	k.reloads.Unlock()
-	return k.connectionsOf(servers...)
+	return k.connectionsOf()
 }
 
 // apply applies the settings that differ.

@@ -29,7 +29,6 @@ type term struct {
 	revision   int               // of these settings
 	server     *eventloop.Server // alone, the process's
 	links      *remote.Server    // for the clients of nodes that follow; nil: this is no node of a cluster
-	bound      *remote.Server    // for those that end with the lead; nil: clients are not served yet
 	engine     *engine.Engine
 	broker     core.Broker     // the broker for clients: the engine, or a hostile broker in front of it
 	hostile    *hostile.Broker // nil: clients meet no faults
@@ -244,8 +243,7 @@ func (t *term) busy(client core.ClientID) bool {
 	}
 	if t.links != nil {
 		_, elsewhere, _ := t.links.Counts()
-		_, bound, _ := t.bound.Counts()
-		open += elsewhere + bound
+		open += elsewhere
 	}
 	if open == 0 || t.engine.Stopped() {
 		return false
@@ -288,15 +286,11 @@ func (t *term) close(ctx context.Context, spansFor time.Duration) error {
 // closeLinks ends the links to nodes that follow. What it returns is closed when they have ended.
 func (t *term) closeLinks(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
-	var each sync.WaitGroup
-	for _, links := range []*remote.Server{t.links, t.bound} {
-		if links != nil {
-			each.Go(func() { links.Close(ctx) })
-		}
-	}
 	go func() {
 		defer close(done)
-		each.Wait()
+		if t.links != nil {
+			t.links.Close(ctx)
+		}
 	}()
 	return done
 }
