@@ -527,23 +527,24 @@ func TestStalledLinkIsClosedInTime(t *testing.T) {
 
 // A link that takes nothing stops those who ask before it buffers more than its bound.
 func TestFullLinkStopsThoseWhoAsk(t *testing.T) {
-	l := newLeader(t, engine.Options{Durability: engine.None})
-	s := &stuck{closed: make(chan struct{})}
-	b := l.node(func(c net.Conn) net.Conn {
-		s.Conn = c
-		return s
+	synctest.Test(t, func(t *testing.T) { // a link that is stalled for long ends
+		l := newLeader(t, engine.Options{Durability: engine.None, ManualTimers: true})
+		s := &stuck{closed: make(chan struct{})}
+		b := l.node(func(c net.Conn) net.Conn {
+			s.Conn = c
+			return s
+		})
+		s.is.Store(true)
+		const size = 1 << 20
+		for range 3 * MaxBuffered / size {
+			w := open(t, b)
+			go w.do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Body: make([]byte, size)}}) // ends with the link
+		}
+		synctest.Wait()
+		if n := b.Buffered(); n < MaxBuffered || n > MaxBuffered+3*MaxBuffered/2 {
+			t.Errorf("%d bytes are buffered", n)
+		}
 	})
-	s.is.Store(true)
-	const size = 1 << 20
-	for range 3 * MaxBuffered / size {
-		w := open(t, b)
-		go w.do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Body: make([]byte, size)}}) // ends with the link
-	}
-	l.eventually("full", func() bool { return b.Buffered() > MaxBuffered })
-	time.Sleep(20 * time.Millisecond) //nolint:forbidigo // a test
-	if n := b.Buffered(); n > MaxBuffered+3*MaxBuffered/2 {
-		t.Errorf("%d bytes are buffered", n)
-	}
 }
 
 func TestTimeIsTheLeaders(t *testing.T) {
