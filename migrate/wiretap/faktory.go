@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"broker/migrate/wire"
 )
 
 // faktory: lines with a verb and JSON or words; replies in RESP.
@@ -60,7 +62,7 @@ func (faktory) reply(in []byte, asked *request) (p reply, n int, err error) {
 	p.push = asked == nil || bytes.HasPrefix(in, []byte("+HI "))
 	p.skip = p.push // the greeting
 	if asked != nil && asked.verb == "FETCH" {
-		if body := bulk(p.raw); len(body) > 0 {
+		if body := wire.RESPText(p.raw); len(body) > 0 {
 			p.names = jids(append(append([]byte{'['}, body...), ']'))
 		} else {
 			p.none = in[0] == '$'
@@ -72,7 +74,7 @@ func (faktory) reply(in []byte, asked *request) (p reply, n int, err error) {
 // The normal form of a job has no times that servers set, and its members are sorted.
 func (faktory) normal(_ *request, raw string) string {
 	var job map[string]any
-	body := bulk([]byte(raw))
+	body := wire.RESPText([]byte(raw))
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	if len(body) == 0 || d.Decode(&job) != nil {

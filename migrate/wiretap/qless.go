@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"broker/migrate/wire"
 )
 
 // qless: Redis commands and replies; the operations are arguments of EVALSHA.
@@ -24,6 +26,15 @@ func set(words ...string) map[string]bool {
 		m[w] = true
 	}
 	return m
+}
+
+// respWords are the items of an array as text.
+func respWords(raw []byte) (words []string) {
+	items, _ := wire.RESPItems(raw)
+	for _, item := range items {
+		words = append(words, string(wire.RESPText(item)))
+	}
+	return words
 }
 
 func (qless) request(in []byte) (r request, n int, err error) {
@@ -97,7 +108,7 @@ func (qless) reply(in []byte, asked *request) (p reply, n int, err error) {
 		var jobs []struct {
 			JID string `json:"jid"`
 		}
-		if json.Unmarshal(bulk(p.raw), &jobs) == nil {
+		if json.Unmarshal(wire.RESPText(p.raw), &jobs) == nil {
 			for _, j := range jobs {
 				p.names = append(p.names, j.JID)
 			}

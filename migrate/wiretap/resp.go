@@ -1,14 +1,12 @@
 package wiretap
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // maxDepth limits the nesting of arrays.
 const maxDepth = 8
 
-// respLength is the length of the first RESP value in in; zero if it is incomplete.
+// respLength is the length of the first RESP value in in; zero if it is incomplete. Unlike wire.ReadRESP it copies
+// nothing, because it looks at a value again whenever more of it has arrived.
 func respLength(in []byte) (n int, err error) { return respValue(in, 0) }
 
 func respValue(in []byte, depth int) (n int, err error) {
@@ -50,33 +48,4 @@ func respValue(in []byte, depth int) (n int, err error) {
 		return n, nil
 	}
 	return 0, errFraming
-}
-
-// bulk is the content of a bulk string; nil for other values.
-func bulk(raw []byte) []byte {
-	if len(raw) == 0 || raw[0] != '$' {
-		return nil
-	}
-	line, n := cutLine(raw, "\r\n")
-	if line == "$-1" || len(raw) < n+2 {
-		return nil
-	}
-	return raw[n : len(raw)-2]
-}
-
-// respWords returns the bulk strings of an array.
-func respWords(raw []byte) (words []string) {
-	line, at := cutLine(raw, "\r\n")
-	if !strings.HasPrefix(line, "*") {
-		return nil
-	}
-	for at < len(raw) {
-		n, err := respLength(raw[at:])
-		if n == 0 || err != nil {
-			return words
-		}
-		words = append(words, string(bulk(raw[at:at+n])))
-		at += n
-	}
-	return words
 }
