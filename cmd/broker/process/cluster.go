@@ -224,7 +224,7 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 		return false, t.engine.Shutdown()
 	}
 	t.makeFrontends()
-	if err := t.frontends.sqs.Load(); err != nil {
+	if err := t.loadQueues(); err != nil {
 		return true, errors.Join(err, t.engine.Shutdown())
 	}
 	k.takeOver(t, l)

@@ -31,6 +31,9 @@ func (t *term) serveSQS() (err error) {
 	return err
 }
 
+// loadQueues reads the stored queues of SQS, before nodes that follow ask for them.
+func (t *term) loadQueues() error { return t.frontends.sqs.Load() }
+
 // newSQSPort starts a front-end.
 func (p *Process) newSQSPort(front *sqs.Frontend) (*sqsPort, error) {
 	if err := front.Start(); err != nil {
