@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,9 @@ func wantDamage(t *testing.T, err error, path string) {
 	var d *DamageError
 	if !errors.As(err, &d) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "backup") {
 		t.Errorf("want damage of %s, got: %v", path, err)
+	}
+	if strings.Contains(err.Error(), " NEW-FOLDER ") {
+		t.Errorf("the message names no complete command: %v", err)
 	}
 }
 
@@ -182,6 +186,17 @@ func TestStoreWithOnlyItsFormatFileIsDamaged(t *testing.T) {
 	if !strings.HasSuffix(err.Error(), "broker doctor --salvage "+testDir+"-salvaged "+testDir) {
 		t.Errorf("the message names no complete command: %v", err)
 	}
+}
+
+func TestDamageThatPebbleReportsNamesTheCommand(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	go s.foundDamage( // it never returns to Pebble
+		pebble.DataCorruptionInfo{Path: "000007.sst", Details: errors.New("a wrong checksum")})
+	for s.Err() == nil {
+		runtime.Gosched()
+	}
+	wantDamage(t, s.Err(), "000007.sst")
 }
 
 func TestMissingVersionIsNoticed(t *testing.T) {

@@ -115,7 +115,9 @@ func (s *Store) listener() *pebble.EventListener {
 // foundDamage is called on the goroutine that reads a block with a wrong checksum, before the error is returned.
 func (s *Store) foundDamage(i pebble.DataCorruptionInfo) {
 	s.damaged.Store(&i.Path)
-	s.latch.ReadFailed(&DamageError{Path: i.Path, What: "compact tables", Err: i.Details})
+	damage := &DamageError{Path: i.Path, What: "compact tables", Err: i.Details}
+	damage.Locate(s.disk, s.dir)
+	s.latch.ReadFailed(damage)
 }
 
 // pebbleLog receives Pebble's log. Only errors are passed on, as operators need nothing else.
