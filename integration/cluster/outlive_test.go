@@ -192,9 +192,9 @@ func TestClientsOutliveALeaderThatIsKilled(t *testing.T) {
 		c.caughtUp()
 		c.awaitLinks()
 	}
-	// Those end whose operation the next leader has, while the reply was lost with the leader: at most what one node had
-	// asked at that moment.
-	if ended*20 > opened {
+	// Those end whose operation the next leader has, while the reply was lost with the leader: none on a quiet machine,
+	// and at most what the nodes had asked at that moment.
+	if ended*4 > opened {
 		t.Errorf("%d of %d connections have ended", ended, opened)
 	}
 	drain(t, c, all, leased, acked)
