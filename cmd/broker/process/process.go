@@ -66,8 +66,7 @@ type settings struct {
 	certificates []*certificates
 	term         *term     // nil: the store is not open, or another node of the cluster leads
 	sessions     *sessions // nil: this node has never been linked to a leader
-	// of those front-ends whose clients end with the leader; nil: this node is not linked to one
-	access *access.Control
+	access       *access.Control
 }
 
 // ports are the sockets, and the servers that must answer before the store is open.
