@@ -57,7 +57,7 @@ func FullOutcome() *core.Outcome {
 // FullTimelineEntry is like FullJob.
 func FullTimelineEntry() *core.TimelineEntry {
 	return &core.TimelineEntry{
-		Number: 300, Kind: core.EventChanged, At: 1_790_000_000_000_000, Protocol: core.Workq, Worker: "w", Address: "a",
-		Queue: "q", Detail: "d", Group: "g", Text: "t", Version: "v1",
+		Number: 300, Kind: core.EventChanged, At: 1_790_000_000_000_000, Protocol: core.Workq,
+		Worker: "w", Address: "a", Queue: "q", Detail: "d", Group: "g", Text: "t", Version: "v1",
 	}
 }
