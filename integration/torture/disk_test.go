@@ -221,6 +221,12 @@ func TestBrokerStartsAndDrainsOnAFullDisk(t *testing.T) {
 	}
 	b.Restart()
 	k.started()
+	harness.Eventually(t, func() string { // it measures the disk once it serves
+		if !strings.Contains(b.Output(), "disk nearly full") {
+			return "the broker does not know that the disk is full"
+		}
+		return ""
+	})
 	wantRefusals(t, b, "disk", "disk is nearly full")
 	equal(t, "jobs worked on", drainBig(t, b, k), taken)
 	k.checkLost(b)
