@@ -46,7 +46,7 @@ func TestClientsOutsideTheAllowListNeverReachASession(t *testing.T) {
 	if got := f.Counts()["toy"]; got.Accepted != 0 {
 		t.Errorf("accepted: %+v", got)
 	}
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	d := dialer(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)})
 	c, err = d.Dial("tcp", f.Addrs()[0].String())
 	if err != nil {
 		t.Fatal(err)

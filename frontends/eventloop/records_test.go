@@ -14,14 +14,11 @@ func TestRecordsWithoutOutputCountAsPending(t *testing.T) {
 	}
 	defer func() { _ = ln.Close() }() // the test is over
 	boundBuffers(t, ln)
-	peer, err := net.Dial("tcp", ln.Addr().String())
+	peer, err := dialer(nil).Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = peer.Close() }() // likewise
-	if err := peer.(*net.TCPConn).SetReadBuffer(kernelBuffer); err != nil {
-		t.Fatal(err)
-	}
 	nc, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func principal(name string) *access.Principal {
 
 func (f *fixture) dialFrom(t *testing.T, address string) *client {
 	t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	d := dialer(&net.TCPAddr{IP: net.ParseIP(address)})
 	nc, err := d.Dial("tcp", f.Addrs()[0].String())
 	if err != nil {
 		t.Fatal(err)

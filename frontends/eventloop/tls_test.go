@@ -64,7 +64,7 @@ func (k *keys) server(_ *fixture, _ *Options, l *Listener) { l.TLS = k.config.Lo
 
 func (k *keys) dial(t *testing.T, f *fixture) *client {
 	t.Helper()
-	tc, err := tls.Dial("tcp", f.Addrs()[0].String(), &tls.Config{
+	tc, err := tls.DialWithDialer(dialer(nil), "tcp", f.Addrs()[0].String(), &tls.Config{
 		RootCAs: k.roots, ClientSessionCache: k.sessions, MaxVersion: k.version,
 	})
 	if err != nil {

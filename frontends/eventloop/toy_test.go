@@ -325,6 +325,17 @@ func boundBuffers(t *testing.T, ln net.Listener) {
 	}
 }
 
+// dialer limits what the kernel holds for a client. It does so before the connection is there: a window that shrinks
+// while both sides send lets them wait for each other until one reads. local may be nil.
+func dialer(local net.Addr) *net.Dialer {
+	return &net.Dialer{LocalAddr: local, Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		e := raw.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, kernelBuffer)
+		})
+		return errors.Join(e, err)
+	}}
+}
+
 func setup(t *testing.T, settings ...setting) *fixture {
 	t.Helper()
 	f := &fixture{
@@ -372,7 +383,7 @@ type client struct {
 func (f *fixture) dial(t *testing.T) *client {
 	t.Helper()
 	a := f.Addrs()[0]
-	nc, err := net.Dial(a.Network(), a.String())
+	nc, err := dialer(nil).Dial(a.Network(), a.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,11 +393,7 @@ func (f *fixture) dial(t *testing.T) *client {
 func newClient(t *testing.T, nc net.Conn) *client {
 	t.Cleanup(func() { _ = nc.Close() })
 	_ = nc.SetDeadline(time.Now().Add(patience))
-	c := &client{t: t, Conn: nc, r: bufio.NewReaderSize(nc, kernelBuffer)}
-	if err := c.socket().(interface{ SetReadBuffer(bytes int) error }).SetReadBuffer(kernelBuffer); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return &client{t: t, Conn: nc, r: bufio.NewReaderSize(nc, kernelBuffer)}
 }
 
 func (c *client) send(text string) {
