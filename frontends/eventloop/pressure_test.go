@@ -44,8 +44,9 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 				written <- nil
 			}()
 			// While the client reads nothing, both kernels may wait for each other's window: it reads slowly.
+			paused := func(c *conn) bool { return c.paused }
 			read := 0
-			for began := time.Now(); f.count(func(c *conn) bool { return c.paused }) != 1; time.Sleep(time.Millisecond) {
+			for began := time.Now(); f.count(paused) != 1; time.Sleep(time.Millisecond) {
 				if time.Since(began) > time.Duration(read+1)*time.Second {
 					c.want(line(read))
 					read++

@@ -204,7 +204,7 @@ func TestBrokerStartsAndDrainsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	d := harness.NewSmallDisk(t, 448*mib)
-	b := onDisk(t, d, "min_free_disk = \"128 MiB\"\n")
+	b := onDisk(t, d, "min_free_disk = \"160 MiB\"\n")
 	k := newLedger(t)
 	k.started()
 	taken, refusal := fill(t, b, k, 400)
@@ -221,12 +221,6 @@ func TestBrokerStartsAndDrainsOnAFullDisk(t *testing.T) {
 	}
 	b.Restart()
 	k.started()
-	harness.Eventually(t, func() string { // it measures the disk once it serves
-		if !strings.Contains(b.Output(), "disk nearly full") {
-			return "the broker does not know that the disk is full"
-		}
-		return ""
-	})
 	wantRefusals(t, b, "disk", "disk is nearly full")
 	equal(t, "jobs worked on", drainBig(t, b, k), taken)
 	k.checkLost(b)
