@@ -211,7 +211,8 @@ func TestReplyOfTheLeaderEndsARequestWithoutAnEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
-		if _, err := io.WriteString(conn, "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		const begun = "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+		if _, err := io.WriteString(conn, begun); err != nil {
 			t.Fatal(err)
 		}
 		if reply, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(reply), "HTTP/1.1 ") {

@@ -24,16 +24,23 @@ func api(t *testing.T, b *harness.Broker, method, path, body string) map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := textOf(t, resp)
+	answer := map[string]any{}
+	if len(text) > 0 && json.Unmarshal([]byte(text), &answer) != nil || resp.StatusCode/100 != 2 {
+		t.Fatalf("%s %s: %s %s", method, path, resp.Status, text)
+	}
+	return answer
+}
+
+// textOf reads the body of a response.
+func textOf(t *testing.T, resp *http.Response) string {
+	t.Helper()
 	defer func() { _ = resp.Body.Close() }() // read
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := map[string]any{}
-	if len(text) > 0 && json.Unmarshal(text, &answer) != nil || resp.StatusCode/100 != 2 {
-		t.Fatalf("%s %s: %s %s", method, path, resp.Status, text)
-	}
-	return answer
+	return string(text)
 }
 
 // pushJob submits a job and returns its id.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -58,12 +57,7 @@ func offers(t *testing.T, base, name string) (entries, buttons []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = resp.Body.Close() }() // read
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		return textOf(t, resp)
 	}
 	first := read(client.PostForm(base+"/login", url.Values{"secret": {token(name)}, "to": {"/jobs"}}))
 	if !strings.Contains(first, `<span class="user">`) {
@@ -189,12 +183,7 @@ func TestLoginLimitsGuesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = resp.Body.Close() }() // read
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(text)
+		return resp.StatusCode, textOf(t, resp)
 	}
 	if status, _ := get(http.MethodGet, "/queues", "", stolen); status != http.StatusSeeOther {
 		t.Errorf("after the log-out the cookie gets status %d", status)

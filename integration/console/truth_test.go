@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -254,13 +253,8 @@ func readMetrics(t *testing.T, broker *harness.Broker) figures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // read
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := figures{}
-	for _, m := range regexp.MustCompile(`(?m)^(broker_\S+) (\d+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(broker_\S+) (\d+)$`).FindAllStringSubmatch(textOf(t, resp), -1) {
 		f[m[1]] = number(t, m[2])
 	}
 	return f
