@@ -14,8 +14,8 @@ import (
 // Sessions count their tags up from one, so none of them uses it.
 const guardTag = math.MaxUint64
 
-// Guard is a core.Broker for the connections of one protocol. It rejects operations that the principal of a connection
-// may not run. A rejected operation is answered Failed with core.ErrForbidden, in its place among the other replies; an
+// Guard is a core.Broker for the connections of one protocol. It refuses operations that the principal of a connection
+// may not run. A refused operation is answered Failed with core.ErrForbidden, in its place among the other replies; an
 // operation without a reply stays without one. If principals are configured, a client that was opened without Admit is
 // Nobody. For its own work a front-end uses Unguarded, or a client that it admits as Everyone.
 type Guard struct {
@@ -207,7 +207,7 @@ func (c *client) check(b core.Broker, p *Principal, op core.Op) bool {
 	return c.allows(b, p, op)
 }
 
-// refuse counts a rejected operation and appends its reply, if the operation has one. HoldQueue is not counted, because
+// refuse counts a refused operation and appends its reply, if the operation has one. HoldQueue is not counted, because
 // no client asks for it.
 func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
 	if _, isHold := op.(*core.HoldQueue); !isHold {

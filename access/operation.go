@@ -7,7 +7,7 @@ import (
 )
 
 // allows reports whether a principal may run an operation. An operation on a job needs rights for the queue of the job.
-// If the job does not exist, the operation passes and the core rejects it: see lookups.
+// If the job does not exist, the operation passes and the core refuses it: see lookups.
 func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	switch op := op.(type) {
 	case *core.Submit:

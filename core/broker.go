@@ -17,8 +17,9 @@ type ClientOptions struct {
 	Close func()
 
 	// Lost is called in place of Close for a client without a connection, if the leader of a cluster has failed and
-	// nobody knows what the client is to be told. Called like Wake. May be nil.
-	Lost func()
+	// nobody knows what the client is to be told. unsent says that the operations under way have reached no leader:
+	// they have not been applied. It must not block, nor call the broker. May be nil.
+	Lost func(unsent bool)
 
 	Address  string // of the other end of the connection, for lists
 	Identity string // subject of the client's TLS certificate

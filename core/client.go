@@ -44,7 +44,7 @@ type ClientInfo struct {
 	Name     string // chosen by the client
 	Worker   string // worker id of its last lease; the WorkerInfo of that name lists the jobs
 	OpenedAt Instant
-	Queues   []string  // that it is registered for or waits on
+	Queues   []string  // that it is registered for or waits on, at most MaxQueuesShown
 	Held     []HeldJob // by the connection
 	Parked   bool      // a lease is waiting for a job
 	Sleeping bool      // Sleep: waiting to be woken
@@ -69,6 +69,9 @@ type HeldJob struct {
 
 // MaxHeldShown is the maximum length of ClientInfo.Held and WorkerInfo.Held.
 const MaxHeldShown = 100
+
+// MaxQueuesShown is the maximum length of ClientInfo.Queues.
+const MaxQueuesShown = 1_000
 
 // WaitReason says why an unfinished job is not leased.
 type WaitReason uint8

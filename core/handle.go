@@ -38,7 +38,7 @@ func (h HandleFormat) Append(b []byte, seq uint64) []byte {
 	return b
 }
 
-// Parse returns the Seq in a handle. It rejects anything that Append would not write, such as handles of another host.
+// Parse returns the Seq in a handle. It refuses anything that Append would not write, such as handles of another host.
 func (h HandleFormat) Parse(handle []byte) (seq uint64, ok bool) {
 	digits, ok := bytes.CutPrefix(handle, []byte(h.head()))
 	if !ok {

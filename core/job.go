@@ -24,23 +24,24 @@ const (
 
 // protocolRow is the name of a protocol, and what its clients expect of queues and jobs.
 type protocolRow struct {
-	name          string
-	queueLifetime QueueLifetime
-	reusesIDs     bool
-	returnsBehind bool
+	name, title    string
+	queueLifetime  QueueLifetime
+	reusesIDs      bool
+	returnsBehind  bool
+	endsUnanswered bool
 }
 
 // protocolTable has a row for each protocol.
 var protocolTable = [...]protocolRow{
-	Internal:  {name: "internal", queueLifetime: QueueUntilRestart},
-	Workq:     {name: "workq", queueLifetime: QueueWhileUsed},
-	Gearman:   {name: "gearman", queueLifetime: QueueUntilRestart},
-	Faktory:   {name: "faktory", queueLifetime: QueueForGood, reusesIDs: true},
-	HTTP:      {name: "http", queueLifetime: QueueUntilRestart},
-	Qless:     {name: "qless", queueLifetime: QueueUntilRestart},
-	Conveyor:  {name: "conveyor", queueLifetime: QueueUntilRestart},
-	Beanstalk: {name: "beanstalk", queueLifetime: QueueWhileHeld},
-	SQS:       {name: "sqs", queueLifetime: QueueUntilRestart, returnsBehind: true},
+	Internal:  {name: "internal", title: "Internal", queueLifetime: QueueUntilRestart},
+	Workq:     {name: "workq", title: "Workq", queueLifetime: QueueWhileUsed},
+	Gearman:   {name: "gearman", title: "Gearman", queueLifetime: QueueUntilRestart, endsUnanswered: true},
+	Faktory:   {name: "faktory", title: "Faktory", queueLifetime: QueueForGood, reusesIDs: true},
+	HTTP:      {name: "http", title: "HTTP", queueLifetime: QueueUntilRestart},
+	Qless:     {name: "qless", title: "Qless", queueLifetime: QueueUntilRestart},
+	Conveyor:  {name: "conveyor", title: "Conveyor", queueLifetime: QueueUntilRestart},
+	Beanstalk: {name: "beanstalk", title: "Beanstalk", queueLifetime: QueueWhileHeld},
+	SQS:       {name: "sqs", title: "SQS", queueLifetime: QueueUntilRestart, returnsBehind: true},
 }
 
 // Protocols lists all protocols, for tables and metrics.
@@ -54,12 +55,15 @@ var Protocols = func() (all [len(protocolTable)]Protocol) {
 // row is the row of the protocol. Stores and nodes of other versions may name one that this version does not know.
 func (p Protocol) row() protocolRow {
 	if int(p) >= len(protocolTable) {
-		return protocolRow{name: "unknown", queueLifetime: QueueUntilRestart}
+		return protocolRow{name: "unknown", title: "Unknown", queueLifetime: QueueUntilRestart}
 	}
 	return protocolTable[p]
 }
 
 func (p Protocol) String() string { return p.row().name }
+
+// Title is the name of the protocol for people.
+func (p Protocol) Title() string { return p.row().title }
 
 // ProtocolNames are the names of the protocols that clients speak.
 func ProtocolNames() []string {
@@ -104,6 +108,10 @@ func (p Protocol) ReusesIDs() bool { return p.row().reusesIDs }
 // ReturnsBehind reports whether a job of a client of the protocol that becomes ready again after a lease without an
 // outcome, or after a failure, is behind the jobs that wait. Other jobs return to their position.
 func (p Protocol) ReturnsBehind() bool { return p.row().returnsBehind }
+
+// EndsUnanswered reports whether clients of the protocol are told of a Complete, a Fail and a Report only if it is
+// refused.
+func (p Protocol) EndsUnanswered() bool { return p.row().endsUnanswered }
 
 // Format says what a body contains. Stored; never renumbered.
 type Format uint8

@@ -77,7 +77,8 @@ const (
 )
 
 // Submit admits a job. Reply: Submitted with Seq, and Existing if the job was coalesced with an existing one; or Failed
-// with ErrDuplicate (Seq is the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch,
+// with ErrDuplicate (Seq is the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull (also if it
+// would coalesce with a job for which MaxWatchers clients wait, and waits for it too), ErrNoBatch,
 // ErrInvalid (a name that is too long, a dependency on a number that was never assigned, an ephemeral job in a batch or
 // without WatchStream or WatchRun), or ErrDiskFull. Later, for a watching client: Progressed, DataSent, Warned, Ended,
 // and TimedOut for WatchRun.
@@ -99,7 +100,8 @@ type Submit struct {
 	// Window reserves the unique key in the queue until then, whatever happens to the job: the reservation outlives the
 	// job, its queue and a restart. A submission that coalesces with an ended job gets the Seq of that job and, in Job,
 	// its names; a submission that would watch the ended job gets ErrNotUnique. Not for ephemeral jobs. The key is held
-	// longer if Job.UniqueUntil is not set or later.
+	// longer if Job.UniqueUntil is not set or later. A lease of the job waits for the commit that stores the
+	// reservation: otherwise both could be lost together after the job was done, and it would be submitted again.
 	Window Instant
 }
 
@@ -191,7 +193,8 @@ type SendData struct {
 }
 
 // Await waits for the outcome of a job; the outcome of a dead job is the failure that made it dead. Reply: Ended,
-// TimedOut at Deadline (at once if Deadline is zero and the job is unfinished), or Failed with ErrNotFound.
+// TimedOut at Deadline (at once if Deadline is zero and the job is unfinished), or Failed with ErrNotFound or ErrFull
+// (MaxWatchers).
 type Await struct {
 	reading
 	Tag      uint64
@@ -201,8 +204,7 @@ type Await struct {
 
 // Release gives a lease back as if it had never been granted: the job returns to its original position, and no attempt
 // is counted. Epoch is Grant.Epoch. Reply: Accepted, or Failed with ErrNotFound, ErrConflict or ErrNotLeased (also if
-// the job has a newer lease). It is for jobs whose Assigned reply could not be delivered. If the lease may be lost with
-// its leader, If.LeasedAt must name it: a later one may have the same epoch.
+// the job has a newer lease). It is for jobs whose Assigned reply could not be delivered.
 type Release struct {
 	changing
 	Tag   uint64
@@ -589,7 +591,8 @@ type LeaseJob struct {
 
 	// Resumes continues a lease from an earlier leader that is not in the history of this one, until ResumesUntil
 	// (zero, ByConn only: until the connection closes). Without ByConn and Worker, nobody holds it. LeaseFor and Dead
-	// are not used. It fails with ErrNotLeased if the job has been leased or changed since.
+	// are not used. A lease that does not end with its connection, and that the history has, stays as it is. It fails
+	// with ErrNotLeased if the job has been leased or changed since.
 	Resumes      *Grant
 	ResumesUntil Instant
 }

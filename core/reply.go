@@ -117,7 +117,9 @@ type Answer struct {
 
 // Grant describes a lease to the worker that received it.
 type Grant struct {
-	Epoch      uint32        // of this lease
+	// Epoch increases with each lease and change of the job. It names this lease, or the job as it is: none of the 255
+	// leaders of a cluster before and after this one gives out the same one, even if what this one gave out is lost.
+	Epoch      uint32
 	LeasedAt   Instant       // for Condition.LeasedAt
 	LeaseFor   time.Duration // zero: no limit
 	EnqueuedAt Instant       // when it last became ready
@@ -154,7 +156,7 @@ type JobInfo struct {
 	MovedFrom  string // the queue from which MoveSpent has moved it; empty: none, or a client has moved it since then
 	MovedAfter uint32 // Attempts at that time
 	LostLeases int    // leases in a row that ended without a reply from the worker
-	Epoch      uint32 // increases with each lease; see Condition.Epoch
+	Epoch      uint32 // see Grant.Epoch
 	Rerun      bool   // Leased: it runs again when this run ends
 
 	CancelRequestedAt Instant // Leased: when its worker was asked to stop; zero: it was not
@@ -241,6 +243,7 @@ type QueueInfo struct {
 	OldestAge   time.Duration // of the ready job that has waited longest
 	// Jobs a second that came in, and that were done or failed, over the last minute; see MaxDetailed.
 	InRate, OutRate float64
+	Measured        bool    // InRate and OutRate are known
 	NextEnqueuedAt  Instant // when the next job to be leased became ready; zero: no ready job
 
 	Counts QueueCounts

@@ -72,6 +72,7 @@ const (
 	MaxMissed    = 1_000   // Schedule.MaxMissed
 	MaxTags      = 100     // tags of one job
 	MaxTagBytes  = 255     // bytes of a tag
+	MaxWatchers  = 1_000   // clients that wait for one job: all of them are told at once
 
 	// The range of Job.Priority: 33 bits with their sign.
 	MinPriority = -1 << 32

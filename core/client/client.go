@@ -4,6 +4,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -38,8 +39,15 @@ type Client struct {
 	id      core.ClientID
 	wake    notify.Signal // replies or a commit may be ready
 	replies []core.Reply  // fetched but not handled yet
-	lost    atomic.Bool   // see core.ClientOptions.Lost
+	lost    atomic.Uint32 // known, lostSent or lostUnsent
 }
+
+// What is known of the client's replies; see core.ClientOptions.Lost.
+const (
+	known uint32 = iota
+	lostSent
+	lostUnsent
+)
 
 // Open registers a client; Close it.
 func Open(b core.Broker, o Options) *Client {
@@ -47,7 +55,13 @@ func Open(b core.Broker, o Options) *Client {
 	if c.options.CommitTimeout == 0 {
 		c.options.CommitTimeout = DefaultCommitTimeout
 	}
-	c.options.Wake, c.options.Lost = c.wake.Set, func() { c.lost.Store(true) }
+	c.options.Wake, c.options.Lost = c.wake.Set, func(unsent bool) {
+		now := lostSent
+		if unsent {
+			now = lostUnsent
+		}
+		c.lost.CompareAndSwap(known, now)
+	}
 	c.id = b.Open(c.options.ClientOptions)
 	return c
 }
@@ -87,15 +101,15 @@ func (c *Client) Drop(unwanted func(*core.Reply) bool) int {
 // Wait waits until there is a reply. The error is the cause of the context's end, or core.ErrShutdown.
 func (c *Client) Wait(ctx context.Context) error {
 	for len(c.replies) == 0 {
-		if err := c.fetch(ctx); err != nil {
+		if err := c.fetch(ctx, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fetch waits for a wake-up and fetches the replies.
-func (c *Client) fetch(ctx context.Context) error {
+// fetch waits for a wake-up and fetches the replies. It returns ErrCommitTimeout when late receives; nil: never.
+func (c *Client) fetch(ctx context.Context, late <-chan time.Time) error {
 	if err := c.sure(); err != nil {
 		return err
 	}
@@ -103,6 +117,8 @@ func (c *Client) fetch(ctx context.Context) error {
 	case <-c.wake:
 		c.Do()
 		return nil
+	case <-late:
+		return ErrCommitTimeout
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-c.options.Ending:
@@ -126,18 +142,18 @@ func (c *Client) NextOf(ctx context.Context, wanted func(*core.Reply) bool) (cor
 				return r, nil
 			}
 		}
-		if err := c.fetch(ctx); err != nil {
+		if err := c.fetch(ctx, nil); err != nil {
 			return core.Reply{}, err
 		}
 	}
 }
 
-// Ask applies an operation that is answered at once. The error is that of a Failed reply, or ErrNoReply. The reply's
-// commit holds in both cases.
+// Ask applies an operation that is answered at once. The error is that of a Failed reply, core.ErrShutdown if nobody
+// knows the reply, or ErrNoReply. The reply's commit holds in all cases.
 func (c *Client) Ask(op core.Op) (core.Reply, error) {
 	replies := c.AskAll(op)
 	if len(replies) == 0 {
-		return core.Reply{}, ErrNoReply
+		return core.Reply{}, cmp.Or(c.sure(), ErrNoReply)
 	}
 	if r := replies[0]; r.Kind == core.Failed {
 		return r, r.Err
@@ -179,26 +195,23 @@ func (c *Client) Committed(ctx context.Context, commit core.Commit) error {
 		if c.broker.Stopped() {
 			return core.ErrStopped
 		}
-		if err := c.sure(); err != nil {
+		if err := c.fetch(ctx, timeout.C); err != nil {
 			return err
-		}
-		select {
-		case <-c.wake:
-			c.Do()
-		case <-timeout.C:
-			return ErrCommitTimeout
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-c.options.Ending:
-			return core.ErrShutdown
 		}
 	}
 	return c.sure()
 }
 
+// Lost reports whether the leader of a cluster has failed and nobody knows what the client is to be told. unsent: the
+// operations that were under way then have not been applied.
+func (c *Client) Lost() (lost, unsent bool) {
+	now := c.lost.Load()
+	return now != known, now == lostUnsent
+}
+
 // sure returns an error if nobody knows what the client is to be told.
 func (c *Client) sure() error {
-	if c.lost.Load() {
+	if lost, _ := c.Lost(); lost {
 		return core.ErrShutdown
 	}
 	return nil

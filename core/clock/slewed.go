@@ -13,9 +13,9 @@ const (
 	// next. With more, the wall clock counts as set. Time servers slew by far less.
 	maxDrift = core.Instant(500 * time.Millisecond / time.Microsecond)
 
-	// MaxSlew is the largest difference between a Slewed and the wall clock that is slewed. With more, the wall clock
+	// maxSlew is the largest difference between a Slewed and the wall clock that is slewed. With more, the wall clock
 	// was or is wrong by so much that slewing would take weeks, so the Slewed is set.
-	MaxSlew = 24 * time.Hour
+	maxSlew = 24 * time.Hour
 
 	slewPart    = 20               // it runs faster or slower by one part of this many
 	anchorEvery = time.Millisecond // between corrections
@@ -101,7 +101,7 @@ func (c *Slewed) Now() core.Instant {
 
 // Read returns the time, and by how much it was set since the last call. That happens when the wall clock of a single
 // broker is set: its machine may have been suspended, and what was due meanwhile is due then. And it happens when the
-// wall clocks of a cluster differ from its time by more than MaxSlew. The engine calls Read; it must tell the machine
+// wall clocks of a cluster differ from its time by more than maxSlew. The engine calls Read; it must tell the machine
 // before any decision.
 func (c *Slewed) Read() (now, setBy core.Instant) {
 	a := c.anchor.Load()
@@ -125,7 +125,7 @@ func (c *Slewed) Read() (now, setBy core.Instant) {
 	return now, setBy
 }
 
-func beyondSlew(ahead core.Instant) bool { return max(ahead, -ahead).Sub(0) > MaxSlew }
+func beyondSlew(ahead core.Instant) bool { return max(ahead, -ahead).Sub(0) > maxSlew }
 
 // Resume makes the time continue after a change that was made at last, before the machine is built from the store. A
 // single broker, and a cluster whose time no node knows, take the wall clock unless it is behind: then all that was

@@ -148,7 +148,7 @@ func (s *section) play(t *testing.T, p Player, update bool) {
 		if l.comment {
 			continue
 		}
-		c, err := ParseCommand(l.text)
+		c, err := parseCommand(l.text)
 		if err != nil {
 			t.Fatalf("line %d: %v", l.number, err)
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ParseCommand splits a line into words and options.
-func ParseCommand(text string) (*Command, error) {
+// parseCommand splits a line into words and options.
+func parseCommand(text string) (*Command, error) {
 	c := &Command{}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		var word string

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,5 +62,32 @@ func TestCancelWaitsGivesBackAJobAndKeepsTheClient(t *testing.T) {
 	}
 	if err := d.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A call whose operations take long is interrupted for other clients. It answers all of its operations, in order.
+func TestInterruptedCallAnswersAllOperations(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	worker := d.client(core.Gearman)
+	const queues, rounds = 10_000, 10
+	ops := make([]core.Op, 0, queues)
+	for i := range queues {
+		ops = append(ops, &core.Register{Queue: fmt.Sprint("f", i)})
+	}
+	d.Do(worker, ops, nil)
+	d.one(d.client(core.Workq), &core.Submit{Job: &core.Job{Queue: "q"}})
+	ops = ops[:0]
+	for i := range rounds {
+		ops = append(ops, &core.Sleep{}, &core.Lease{Tag: uint64(i + 1), Pick: core.PickByPriority})
+	}
+	replies := d.Do(worker, ops, nil)
+	for i, r := range replies {
+		if r.Tag != uint64(i+1) || r.Kind != core.NothingReady {
+			t.Errorf("reply %d: %+v", i, r)
+		}
+	}
+	if len(replies) != rounds {
+		t.Errorf("%d replies to %d leases", len(replies), rounds)
 	}
 }

@@ -189,8 +189,8 @@ func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 	_ = w.Shutdown() // says that the store failed
 }
 
-// TestNearlyFullDiskRejectsOnlyNewJobs lets the disk fill up and become free again.
-func TestNearlyFullDiskRejectsOnlyNewJobs(t *testing.T) {
+// TestNearlyFullDiskRefusesOnlyNewJobs lets the disk fill up and become free again.
+func TestNearlyFullDiskRefusesOnlyNewJobs(t *testing.T) {
 	t.Parallel()
 	room, listener := storetest.NewRoom(storetest.NewDisk(), 2000), &recordingListener{full: make(chan bool, 10)}
 	d := &fixture{t: t, clk: coretest.NewClock(), fs: room}

@@ -30,6 +30,7 @@ type Recent func(after uint64, each func(entry []byte) error) error
 type Replicated struct {
 	Store   *store.Store
 	Journal Journal
+	Term    uint64   // of this leader; see core.JobInfo.Epoch
 	Standby *Standby // of Store; nil: the engine reads the store
 
 	// Time is that of the cluster; nil: this node is its only one. It is past the last entry of Store.

@@ -117,9 +117,9 @@ func (o *Options) machine(now core.Instant) machine.Options {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	unstored, format := 0, (func() int)(nil)
+	unstored, format, term := 0, (func() int)(nil), uint64(0)
 	if o.Replicated != nil {
-		unstored, format = replicatedUnstored, o.Replicated.Format
+		unstored, format, term = replicatedUnstored, o.Replicated.Format, o.Replicated.Term
 	}
 	return machine.Options{
 		MaxUnstored: unstored, Format: format,
@@ -127,6 +127,6 @@ func (o *Options) machine(now core.Instant) machine.Options {
 		AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
 		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: now, LinkStep: o.LinkStep,
-		Resumes: o.Resumes,
+		Resumes: o.Resumes, Term: term,
 	}
 }

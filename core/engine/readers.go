@@ -80,7 +80,7 @@ func (e *Engine) deliver(l *lateJob) {
 	e.notify(wakes, s)
 }
 
-// close rejects further jobs and waits for the current ones.
+// close refuses further jobs and waits for the current ones.
 func (q *readers) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/core/internal/store/storetest"
@@ -95,5 +96,35 @@ func TestForegroundJobComesBackUnderItsNumber(t *testing.T) {
 	}
 	if r := client(submit(0, core.AgainNo)); r.Seq <= seq {
 		t.Errorf("the next number is %d", r.Seq)
+	}
+}
+
+// Who leases a job with a window waits for the commit that stores the window, and not longer than that.
+func TestLeaseOfJobWithWindowWaitsForTheWindow(t *testing.T) {
+	t.Parallel()
+	e := successor(t, storetest.NewDisk())
+	e.Settle()
+	client := openWorker(e)
+	submit := func(key string, window core.Instant) core.Reply {
+		return client(&core.Submit{Tag: 1, Window: window, Job: &core.Job{
+			Queue: key, UniqueKey: key, Unique: core.UniqueCoalesce, Origin: core.SQS,
+		}})
+	}
+	lease := func(queue string) core.Reply {
+		return client(&core.Lease{Tag: 2, Queues: []string{queue}, Holder: core.HeldByNobody})
+	}
+	until := e.Now().Add(time.Hour)
+	sent := submit("fresh", until)
+	submit("plain", 0)
+	if r := lease("fresh"); r.Kind != core.Assigned || r.Commit < sent.Commit {
+		t.Errorf("submitted in commit %d, leased: %+v", sent.Commit, r)
+	}
+	if r := lease("plain"); r.Kind != core.Assigned || r.Commit != 0 {
+		t.Errorf("a job without a window was leased with %+v", r)
+	}
+	submit("stored", until)
+	e.Flush()
+	if r := lease("stored"); r.Kind != core.Assigned || r.Commit != 0 {
+		t.Errorf("a job whose window is stored was leased with %+v", r)
 	}
 }

@@ -19,12 +19,12 @@ const (
 	// answerBeats is how many beats an answer may take before the link is given up.
 	answerBeats = 30
 
-	// AwayFor is how long clients wait for a next leader before their connections are closed.
-	AwayFor = 10 * time.Second
+	// awayFor is how long clients wait for a next leader before their connections are closed.
+	awayFor = 10 * time.Second
 
-	// MaxKept is how many bytes of jobs whose clients wait for the result a node keeps to register them again. Clients
+	// maxKept is how many bytes of jobs whose clients wait for the result a node keeps to register them again. Clients
 	// of others are closed when the leader changes.
-	MaxKept = 64 << 20
+	maxKept = 64 << 20
 )
 
 // Broker is the leader's broker for the clients of this node. It uses one link after the other: when the leader
@@ -37,12 +37,12 @@ type Broker struct {
 
 	committed atomic.Uint64 // what clients were told; see Uplink.shift
 	keptBytes atomic.Int64  // of jobs in kept.watches
+	closed    atomic.Bool   // no clients are taken any more; set with mu held
 
 	mu      sync.RWMutex // guards the fields below
 	clients map[core.ClientID]*client
 	next    core.ClientID
 	up      *Uplink // the link in use, alive or not; nil: there was none. current is the same
-	closed  bool    // no clients are taken any more
 	away    *time.Timer
 
 	current atomic.Pointer[Uplink]
@@ -91,6 +91,7 @@ type client struct {
 	ops     []core.Op
 	say     *coder       // ops as a message; nil: it asks nothing
 	number  uint64       // of that message; 0: it was not sent
+	trace   trace        // of that message
 	answer  list         // to it
 	before  []list       // pushed before the answer
 	pushed  []list       // that it has not fetched
@@ -135,7 +136,7 @@ func (b *Broker) Open(o core.ClientOptions) core.ClientID {
 	b.mu.Lock()
 	b.next++
 	c.id = b.next
-	refused := b.closed
+	refused := b.closed.Load()
 	if !refused {
 		b.clients[c.id] = c
 		if b.up != nil && b.up.live {
@@ -143,8 +144,12 @@ func (b *Broker) Open(o core.ClientOptions) core.ClientID {
 		}
 	}
 	b.mu.Unlock()
-	if refused && o.Close != nil {
+	switch {
+	case !refused:
+	case o.Close != nil:
 		o.Close()
+	case o.Lost != nil:
+		o.Lost(true)
 	}
 	return c.id
 }
@@ -255,7 +260,9 @@ func (c *client) took(pushed []list) {
 // ask sends operations to the leader, or leaves them for the next one. It returns nil if there is no such client.
 func (b *Broker) ask(id core.ClientID, ops []core.Op, say *coder) *client {
 	if up := b.current.Load(); up != nil {
-		up.link.waitForRoom()
+		n := int64(len(say.buf))
+		up.link.takeRoom(n)
+		defer up.link.giveRoom(n)
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -281,11 +288,12 @@ func (b *Broker) read(c *client) {
 	c.ready = nil
 	from := len(replies)
 	replies = c.decodeAll(b, c.before, replies)
-	b.pushed(c, replies[from:])
-	c.took(c.before)
 	if _, cancels := c.ops[0].(*core.CancelWaits); cancels { // the leader has given the jobs back
 		replies = slices.DeleteFunc(replies, func(r core.Reply) bool { return r.Kind != core.EventReply })
+	} else {
+		b.pushed(c, replies[from:])
 	}
+	c.took(c.before)
 	from = len(replies)
 	replies = c.decode(b, c.answer, replies)
 	answer := replies[from:]
@@ -396,11 +404,7 @@ func refuse(ops []core.Op, into []core.Reply) []core.Reply {
 func (b *Broker) Committed() core.Commit { return core.Commit(b.committed.Load()) }
 
 // Stopped implements core.Broker.
-func (b *Broker) Stopped() bool {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.closed
-}
+func (b *Broker) Stopped() bool { return b.closed.Load() }
 
 // Now implements core.Broker: the time of the leader's broker.
 func (b *Broker) Now() core.Instant {
@@ -433,7 +437,7 @@ func (b *Broker) Tell(say []byte) {
 // Shut drops all clients and refuses others.
 func (b *Broker) Shut() {
 	b.mu.Lock()
-	b.closed = true
+	b.closed.Store(true)
 	up := b.up
 	b.mu.Unlock()
 	b.dropAll()
@@ -466,14 +470,14 @@ func (b *Broker) sorted() []*client {
 // drop ends a client of which is not known what it may be told. Its connection is closed first, so that it is not told
 // what follows.
 func (c *client) drop() {
-	switch {
-	case c.options.Close != nil:
+	if c.options.Close != nil {
 		c.options.Close()
-	case c.options.Lost != nil:
-		c.options.Lost()
 	}
 	c.mu.Lock()
 	c.gone = true
+	if c.options.Close == nil && c.options.Lost != nil {
+		c.options.Lost(c.say != nil && c.number == 0)
+	}
 	c.mu.Unlock()
 	c.done.Set()
 	if c.options.Close == nil {

@@ -9,9 +9,10 @@
 //
 // The operations of one call are one message; those of many clients are under way at once, and are written together.
 // Each write of the leader begins with its newest commit, so that a reply which waits for a commit leaves when the
-// leader's would. Pushed replies that the client has not fetched are given back when it cancels its waits or leaves:
-// they have not been handed out. A client gets no more of them before it has fetched those, so that a slow one fills no
-// memory.
+// leader's would. Replies leave before those of the next commit, however much there is to read: with a leader that is
+// killed they are lost, although the next one has what they answer. Pushed replies that the client has not fetched are
+// given back when it cancels its waits or leaves: they have not been handed out. A client gets no more of them before
+// it has fetched those, so that a slow one fills no memory.
 //
 // Beside operations, the owners of both sides speak to each other: what the front-ends of all nodes share and the core
 // does not know is at the leader. With each link the node's front-ends first register what the leader is to know of
@@ -40,8 +41,9 @@
 //     if the reply is another one, the connection is closed. Until all of this is committed, no commit is told to
 //     clients, and what they see of commits is shifted so that old and new numbers do not mix.
 //   - An operation without a reply is in the history or not: in front of what changes something, the leader stores the
-//     number of the node's message, in the same commit. If it is not there, the message is sent again; if it is, nobody
-//     knows the reply, and the connection is closed.
+//     number of the node's message, in the same commit or an earlier one. If it is not there, the message is sent
+//     again; if it is, nobody knows the reply, and the connection is closed. If the number of a later message is
+//     there, so is all of this one: then what a client ends that waits for no reply to it is done.
 //
 // fate.go has the rules for each operation. A job that only the memory of the leader had comes back with the number
 // that its client and its worker know: from the client's node, since it has the body. Its lease comes from the worker's
@@ -57,6 +59,7 @@
 //	left.go      the leases of clients that have left
 //	uplink.go    a link to a leader
 //	takeover.go  how clients continue at the next leader
+//	pairs.go     which operations replies answer
 //	fate.go      what becomes of each operation then
 //	time.go      the leader's time
 //	server.go    the side of the leader

@@ -66,11 +66,11 @@ func (b *Broker) note(k *kept, ops []core.Op, replies []core.Reply) (ended map[u
 	for _, op := range ops {
 		b.noteOp(k, op)
 	}
-	at := 0
+	answered := pairsOf(ops)
 	for i := range replies {
 		r := &replies[i]
-		if op := byTag(ops, &at, r.Tag); op != nil {
-			b.noteReply(k, op, r, &ended)
+		if i := answered.find(r.Tag); i >= 0 {
+			b.noteReply(k, ops[i], r, &ended)
 		}
 		b.notePush(k, r)
 	}
@@ -81,18 +81,6 @@ func (b *Broker) note(k *kept, ops []core.Op, replies []core.Reply) (ended map[u
 		}
 	}
 	return ended
-}
-
-// byTag is the operation with a tag; nil: there is none. It looks from a position on, where it leaves the position of
-// what it has found: replies are mostly in the order of the operations.
-func byTag(ops []core.Op, at *int, tag uint64) core.Op {
-	for j := range ops {
-		if op := ops[(*at+j)%len(ops)]; op.TagOf() == tag {
-			*at = (*at + j) % len(ops)
-			return op
-		}
-	}
-	return nil
 }
 
 // isAnswered reports whether all replies to a lease have come.
@@ -141,13 +129,19 @@ func (b *Broker) noteOp(k *kept, op core.Op) {
 		if op.Watch != core.WatchNone {
 			b.watch(k, op)
 		}
+	case *core.Atomic:
+		for _, part := range op.Ops {
+			if s, is := part.(*core.Submit); is {
+				b.noteOp(k, s)
+			}
+		}
 	}
 }
 
 // watch keeps a submission as long as its client waits for it, if there is space for its job.
 func (b *Broker) watch(k *kept, op *core.Submit) {
 	w := &watched{watch: op.Watch, deadline: op.Deadline, charged: len(op.Job.Body) + len(op.Job.Attributes)}
-	if b.keptBytes.Add(int64(w.charged)) > MaxKept {
+	if b.keptBytes.Add(int64(w.charged)) > maxKept {
 		b.keptBytes.Add(int64(-w.charged))
 		w.charged = 0
 	} else {
@@ -169,6 +163,13 @@ func (b *Broker) unwatch(k *kept, tag uint64) {
 // noteReply takes in the direct reply to an operation.
 func (b *Broker) noteReply(k *kept, op core.Op, r *core.Reply, ended *map[uint64]held) {
 	if r.Kind == core.Failed {
+		if list, is := op.(*core.Atomic); is {
+			for _, part := range list.Ops {
+				if s, is := part.(*core.Submit); is {
+					b.unwatch(k, s.Tag)
+				}
+			}
+		}
 		return
 	}
 	switch op := op.(type) {
@@ -304,15 +305,20 @@ func (k *kept) dropStored(certain core.Commit) {
 	}
 }
 
-// lose marks the leases whose commits may be lost. Those that clients were not told of are told only if another leader
-// continues them. The next leader uses the numbers of those commits again.
+// lose marks the leases whose commits may be lost.
 func (k *kept) lose(told core.Commit) {
 	for seq, l := range k.leases {
-		if l.stored = math.MaxUint64; l.shown > told {
-			l.shown = math.MaxUint64
-		}
-		k.leases[seq] = l
+		k.leases[seq] = l.lost(told)
 	}
+}
+
+// lost is the lease once its commits may be lost: if its client was not told of it, it is told only if another leader
+// continues it. The next leader uses the numbers of those commits again.
+func (l held) lost(told core.Commit) held {
+	if l.stored = math.MaxUint64; l.shown > told {
+		l.shown = math.MaxUint64
+	}
+	return l
 }
 
 // waits are the operations that wait at the leader.

@@ -1,7 +1,7 @@
 package remote
 
 import (
-	"sync/atomic"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,11 +10,15 @@ import (
 	"broker/core/coretest"
 )
 
-// oneAfterTheOther is a world whose leaders commit and fail when the test says so.
-func oneAfterTheOther(t *testing.T, leasesFirst bool) *world {
+// oneAfterTheOther is a world whose leaders commit and fail when the test says so. They wait for the nodes a and b, or
+// for those that are given.
+func oneAfterTheOther(t *testing.T, leasesFirst bool, nodes ...string) *world {
 	t.Helper()
+	if len(nodes) == 0 {
+		nodes = []string{"a", "b"}
+	}
 	w := &world{
-		t: t, nodes: []string{"a", "b"}, disk: coretest.NewDisk(), acked: map[string]bool{}, ended: map[string]int{},
+		t: t, nodes: nodes, disk: coretest.NewDisk(), acked: map[string]bool{}, ended: map[string]int{},
 		leasesFirst: leasesFirst, byHand: true,
 	}
 	w.lead()
@@ -25,20 +29,29 @@ func oneAfterTheOther(t *testing.T, leasesFirst bool) *world {
 	return w
 }
 
-// link links a node to the leader.
-func (w *world) link(b *Broker) *Uplink {
+// link links nodes to the leader, and waits until their clients are served.
+func (w *world) link(nodes ...*Broker) {
 	w.t.Helper()
-	near, _ := w.dial()
-	up, err := b.Dial(near)
-	if err != nil {
-		w.t.Fatal(err)
+	var links []*Uplink
+	for _, b := range nodes {
+		near, _ := w.dial()
+		up, err := b.Dial(near)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		links = append(links, up)
 	}
-	return up
+	for _, up := range links {
+		<-up.Ready()
+	}
 }
 
-func (w *world) node(name string) *Broker {
+// linked is a new node that is linked to the leader.
+func (w *world) linked(name string) *Broker {
+	w.t.Helper()
 	b := NewBroker(BrokerOptions{Node: name, Clock: clock.System{}})
 	w.t.Cleanup(b.Shut)
+	w.link(b)
 	return b
 }
 
@@ -81,10 +94,7 @@ func TestLeaseThatIsLostIsNotHeldTwice(t *testing.T) {
 		} {
 			t.Run(lease.name+" "+name, func(t *testing.T) {
 				w := oneAfterTheOther(t, true)
-				a, b := w.node("a"), w.node("b")
-				for _, n := range []*Broker{a, b} {
-					<-w.link(n).Ready()
-				}
+				a, b := w.linked("a"), w.linked("b")
 				first, second := open(t, a), open(t, b)
 				if !waits {
 					w.told(second, second.submit().Commit)
@@ -98,10 +108,7 @@ func TestLeaseThatIsLostIsNotHeldTwice(t *testing.T) {
 					t.Fatalf("leased with %+v, %d is committed", all, a.Committed())
 				}
 				w.fail(false, 0)
-				links := []*Uplink{w.link(a), w.link(b)}
-				for _, up := range links {
-					<-up.Ready()
-				}
+				w.link(a, b)
 				other := second.do(lease.ask(0))
 				if waits && other[0].Kind == core.NothingReady { // the submission is admitted again
 					w.told(second, b.Committed()+1)
@@ -135,12 +142,9 @@ func TestLeaseOfAClientThatHasLeftGoesOn(t *testing.T) {
 			c.do(&core.Complete{Tag: 3, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		goesOn := func(t *testing.T, failures int) {
 			w := oneAfterTheOther(t, false)
-			a, b := w.node("a"), w.node("b")
-			for _, n := range []*Broker{a, b} {
-				<-w.link(n).Ready()
-			}
+			a, b := w.linked("a"), w.linked("b")
 			producer, first := open(t, b), open(t, a)
 			w.told(producer, producer.submit().Commit)
 			r := first.do(exclusive(0))[0]
@@ -154,11 +158,16 @@ func TestLeaseOfAClientThatHasLeftGoesOn(t *testing.T) {
 			next := open(t, a)
 			end(next, r)
 			a.Close(next.id) // nobody was told of what it did
-			w.fail(false, 0)
-			links := []*Uplink{w.link(a), w.link(b)}
-			for _, up := range links {
-				<-up.Ready()
+			for range failures - 1 {
+				w.fail(false, 0)
+				near, _ := w.dial() // b has not come to this leader before it fails
+				if _, err := a.Dial(near); err != nil {
+					t.Fatal(err)
+				}
+				(&leader{t: t}).eventually("a is registered", func() bool { return w.server.haveRegistered([]string{"a"}) })
 			}
+			w.fail(false, 0)
+			w.link(a, b)
 			second := open(t, b)
 			if other := second.do(exclusive(0)); other[0].Kind != core.NothingReady {
 				t.Errorf("the job was leased again: %+v", other)
@@ -174,39 +183,125 @@ func TestLeaseOfAClientThatHasLeftGoesOn(t *testing.T) {
 				Tag: 5, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased,
 			})[0].Commit)
 			(&leader{t: t}).eventually("the lease is stored and needs no leader", func() bool { return !a.InUse() })
-		})
+		}
+		t.Run(name, func(t *testing.T) { goesOn(t, 1) })
+		t.Run(name+", two failures", func(t *testing.T) { goesOn(t, 2) })
 	}
 }
 
 // What is given back is not leased at the next leader.
 func TestLeaseThatWasGivenBackDoesNotGoOn(t *testing.T) {
 	w := oneAfterTheOther(t, false)
-	a := w.node("a")
-	<-w.link(a).Ready()
+	a := w.linked("a")
 	producer, first := open(t, a), open(t, a)
 	w.told(producer, producer.submit().Commit)
 	r := first.do(exclusive(0))[0]
 	a.Close(first.id)
 	producer.do(&core.Release{Tag: 3, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 	w.fail(false, 0)
-	<-w.link(a).Ready()
+	w.link(a)
 	if other := producer.do(exclusive(0)); other[0].Kind != core.Assigned {
 		t.Errorf("the job is not ready: %+v", other)
 	}
 }
 
-// A client without a connection learns that nobody knows what it is to be told.
+// A client without a connection learns that nobody knows what it is to be told, and whether anything was done.
 func TestClientWithoutAConnectionIsLost(t *testing.T) {
 	w := oneAfterTheOther(t, false)
-	a := w.node("a")
-	<-w.link(a).Ready()
-	var lost atomic.Bool
-	id := a.Open(core.ClientOptions{Protocol: core.SQS, Wake: func() {}, Lost: func() { lost.Store(true) }})
-	job := &core.Job{Queue: "q", Origin: core.SQS}
-	r := a.Do(id, []core.Op{&core.Submit{Tag: 1, Job: job}}, nil)[0]
+	a := w.linked("a")
+	submission := []core.Op{&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Origin: core.SQS}}}
+	open := func() (id core.ClientID, lost chan bool) {
+		lost = make(chan bool, 2)
+		return a.Open(core.ClientOptions{
+			Protocol: core.SQS, Wake: func() {}, Lost: func(unsent bool) { lost <- unsent },
+		}), lost
+	}
+	told, lostTold := open()
+	r := a.Do(told, submission, nil)[0]
+	a.current.Load().Hangup()
+	waits, lostWaits := open()
+	replies := make(chan []core.Reply, 1)
+	go func() { replies <- a.Do(waits, submission, nil) }()
+	(&leader{t: t}).eventually("the operation waits for a leader", func() bool {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		c := a.clients[waits]
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.say != nil
+	})
 	a.Shut()
-	if r.Commit <= a.Committed() || !lost.Load() {
-		t.Errorf("commit %d of %d, lost %v", r.Commit, a.Committed(), lost.Load())
+	_, lostLate := open()
+	if all := <-replies; len(all) != 1 || !errors.Is(all[0].Err, core.ErrShutdown) {
+		t.Errorf("replies %+v", all)
+	}
+	if r.Commit <= a.Committed() {
+		t.Errorf("commit %d of %d", r.Commit, a.Committed())
+	}
+	for name, lost := range map[string]bool{
+		"with a reply that waits": <-lostTold, "with an operation that no leader has": !<-lostWaits,
+		"of a broker that is shut": !<-lostLate,
+	} {
+		if lost {
+			t.Errorf("a client %s is lost in the wrong way", name)
+		}
+	}
+}
+
+// A client of which is not known what it may be told is closed before others, and so this one, are told of commits.
+func TestConnectionIsClosedBeforeCommitsAreTold(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.linked("a")
+	told := make(chan bool, 2)
+	var lost core.Reply
+	id := a.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() {}, Close: func() {
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // a test
+		told <- a.Committed() >= lost.Commit
+	}})
+	w.told(open(t, a), open(t, a).submit().Commit)
+	core.DoOnce(w.engine, core.Internal, &core.Submit{Tag: 1, Job: &core.Job{ID: "b", Queue: "q", Origin: core.Workq}})
+	lost = a.Do(id, []core.Op{&core.Inspect{Tag: 2, Ref: core.Ref{ID: "b"}}}, nil)[0]
+	if lost.Kind != core.Inspected || lost.Commit <= a.Committed() {
+		t.Fatalf("%+v, %d is committed", lost, a.Committed())
+	}
+	w.fail(false, 0)
+	w.link(a)
+	if <-told {
+		t.Error("the client was told of what is lost")
+	}
+}
+
+// Jobs that were submitted together are waited for at the next leader too.
+func TestOutcomesOfJobsThatWereSubmittedTogetherAreTold(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.linked("a")
+	producer := open(t, a)
+	submit := func(tag uint64, id string) core.Op {
+		return &core.Submit{
+			Tag: tag, Job: &core.Job{ID: id, Queue: "q", Origin: core.Workq}, Watch: core.WatchOutcome,
+			Deadline: a.Now().Add(time.Hour),
+		}
+	}
+	all := producer.do(&core.Atomic{Tag: 9, Ops: []core.Op{submit(1, "x"), submit(2, "y")}})
+	w.told(producer, all[0].Commit)
+	twice := []core.Op{submit(3, "z"), submit(4, "x")}
+	if refused := producer.do(&core.Atomic{Tag: 9, Ops: twice}); refused[0].Err == nil {
+		t.Fatal("an id was used twice")
+	}
+	w.fail(false, 0)
+	w.link(a)
+	for range 2 {
+		r := open(t, a).do(exclusive(0))[0]
+		open(t, a).do(&core.Complete{Tag: 3, Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased})
+	}
+	ended := map[uint64]bool{}
+	for len(ended) < 2 {
+		for _, r := range producer.next() {
+			ended[r.Tag] = r.Kind == core.Ended
+		}
+	}
+	if !ended[1] || !ended[2] {
+		t.Errorf("ended: %v", ended)
 	}
 }
 
@@ -221,8 +316,7 @@ func TestLostSubmissionKeepsItsID(t *testing.T) {
 func loseSubmission(t *testing.T, job *core.Job) {
 	t.Helper()
 	w := oneAfterTheOther(t, false)
-	a := w.node("a")
-	<-w.link(a).Ready()
+	a := w.linked("a")
 	client := open(t, a)
 	r := client.do(&core.Submit{Tag: 1, Job: job})[0]
 	id := func() string {
@@ -235,7 +329,7 @@ func loseSubmission(t *testing.T, job *core.Job) {
 	before := id()
 	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // ids have milliseconds
 	w.fail(false, 0)
-	<-w.link(a).Ready()
+	w.link(a)
 	if now := id(); now != before && !job.SeqOrder {
 		t.Errorf("the job is %s, and was %s", now, before)
 	}
@@ -252,10 +346,7 @@ func TestLeaseThatWasToldBeforeItsCommitGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := oneAfterTheOther(t, false)
-			a, b := w.node("a"), w.node("b")
-			for _, n := range []*Broker{a, b} {
-				<-w.link(n).Ready()
-			}
+			a, b := w.linked("a"), w.linked("b")
 			first, second := open(t, a), open(t, b)
 			w.told(second, second.submit().Commit)
 			op := exclusive(0)
@@ -268,10 +359,7 @@ func TestLeaseThatWasToldBeforeItsCommitGoesOn(t *testing.T) {
 			}
 			for range 2 { // it was registered with the second leader, and is lost with it too
 				w.fail(false, 0)
-				links := []*Uplink{w.link(a), w.link(b)}
-				for _, up := range links {
-					<-up.Ready()
-				}
+				w.link(a, b)
 				if other := second.do(exclusive(0))[0]; other.Kind != core.NothingReady {
 					t.Fatalf("another client gets %+v", other)
 				}
@@ -288,8 +376,7 @@ func TestLeaseThatWasToldBeforeItsCommitGoesOn(t *testing.T) {
 // connection is closed.
 func TestReadOfWhatIsLostIsAnsweredIfItIsStillTrue(t *testing.T) {
 	w := oneAfterTheOther(t, false)
-	a := w.node("a")
-	<-w.link(a).Ready()
+	a := w.linked("a")
 	producer, reader, other := open(t, a), open(t, a), open(t, a)
 	look := func(of *worker, op core.Op) core.Reply {
 		r := of.do(op)[0]
@@ -306,7 +393,7 @@ func TestReadOfWhatIsLostIsAnsweredIfItIsStillTrue(t *testing.T) {
 	none := look(reader, &core.Find{Tag: 2, Filter: core.Filter{Worker: "w", CancelRequested: true}, Limit: 1})
 	lost := look(other, &core.Inspect{Tag: 2, Ref: core.Ref{ID: "lost"}})
 	w.fail(false, 0)
-	<-w.link(a).Ready()
+	w.link(a)
 	if !w.told(reader, none.Commit) {
 		t.Error("a client is closed whose reply is still true")
 	}
@@ -322,10 +409,7 @@ func TestEndThatIsLostWithItsJobIsNotTold(t *testing.T) {
 	for name, late := range map[string]bool{"before the leader fails": false, "after the leader has failed": true} {
 		t.Run(name, func(t *testing.T) {
 			w := oneAfterTheOther(t, false)
-			a, b := w.node("a"), w.node("b")
-			for _, n := range []*Broker{a, b} {
-				<-w.link(n).Ready()
-			}
+			a, b := w.linked("a"), w.linked("b")
 			producer, other := open(t, a), open(t, b)
 			submitted := producer.submit()
 			if got := other.do(exclusive(0)); got[0].Kind != core.Assigned {
@@ -341,12 +425,12 @@ func TestEndThatIsLostWithItsJobIsNotTold(t *testing.T) {
 				}
 			}
 			w.fail(false, 0)
-			<-w.link(b).Ready()
+			w.link(b)
 			if late {
 				complete()
 			}
 			told := w.told(other, end.Commit)
-			<-w.link(a).Ready()
+			w.link(a)
 			if !w.told(producer, submitted.Commit) {
 				t.Error("the producer is closed")
 			}
@@ -364,8 +448,7 @@ func TestEndThatIsLostWithItsJobIsNotTold(t *testing.T) {
 // Two operations of a message may have one tag: each gets its own reply again.
 func TestLostOperationsOfOneTagKeepTheirReplies(t *testing.T) {
 	w := oneAfterTheOther(t, false)
-	a := w.node("a")
-	<-w.link(a).Ready()
+	a := w.linked("a")
 	client := open(t, a)
 	w.told(client, client.submit().Commit)
 	got := client.do(exclusive(0))
@@ -381,8 +464,104 @@ func TestLostOperationsOfOneTagKeepTheirReplies(t *testing.T) {
 		t.Fatalf("ended with %+v", ends)
 	}
 	w.fail(false, 0)
-	<-w.link(a).Ready()
+	w.link(a)
 	if !w.told(client, max(ends[0].Commit, ends[1].Commit)) {
 		t.Error("the client is closed")
+	}
+}
+
+// A lease that waits for a commit, which the next leader has and nobody was told of, is told.
+func TestLeaseThatSurvivedUntoldIsTold(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.linked("a")
+	producer, worker := open(t, a), open(t, a)
+	w.told(producer, producer.submit().Commit)
+	w.holds.Store(false)
+	r := worker.do(exclusive(0))[0]
+	if r.Kind != core.Assigned || r.Commit <= a.Committed() {
+		t.Fatalf("leased with %+v, %d is committed", r, a.Committed())
+	}
+	w.fail(true, 0)
+	w.link(a)
+	if !w.told(worker, r.Commit) {
+		t.Error("the client is closed, and nobody has the job")
+	}
+}
+
+// A node that comes late gives back a lease that was lost with its leader. Meanwhile, the job is another worker's.
+func TestLostLeaseIsNotTakenForTheNext(t *testing.T) {
+	for name, first := range map[string]bool{"leases first": true, "leases by the clock": false} {
+		t.Run(name, func(t *testing.T) {
+			w := oneAfterTheOther(t, first)
+			late, b := w.linked("late"), w.linked("b")
+			lost, other := open(t, late), open(t, b)
+			w.told(other, other.submit().Commit)
+			was := lost.do(exclusive(0))[0]
+			if was.Kind != core.Assigned {
+				t.Fatalf("leased with %+v", was)
+			}
+			w.fail(false, 0)
+			w.link(b)
+			now := other.do(exclusive(0))[0]
+			if now.Kind != core.Assigned || now.Seq != was.Seq {
+				t.Fatalf("leased with %+v, before with %+v", now, was)
+			}
+			w.link(late)
+			core.DoOnce(late, core.Internal, &core.Release{Tag: 1, Ref: core.Ref{Seq: was.Seq}, Epoch: was.Lease.Epoch})
+			is := other.do(&core.Inspect{Tag: 3, Ref: core.Ref{Seq: now.Seq}})[0]
+			if is.Info == nil || is.Info.State != core.Leased || is.Info.Epoch != now.Lease.Epoch {
+				t.Errorf("the job is %+v after the release of a lost lease; the lease was %+v", is.Info, now.Lease)
+			}
+		})
+	}
+}
+
+// A job that was pushed to a client, and that the leader has taken back as the client canceled its wait, is not the
+// client's at the next leader.
+func TestCanceledLeaseDoesNotGoOn(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.linked("a")
+	producer, first := open(t, a), open(t, a)
+	if all := first.do(exclusive(a.Now().Add(time.Hour))); len(all) != 0 {
+		t.Fatalf("leased with %+v", all)
+	}
+	submitted := producer.submit()
+	<-first.woken
+	if all := first.do(&core.CancelWaits{}); len(all) != 0 {
+		t.Fatalf("canceled with %+v", all)
+	}
+	w.told(producer, submitted.Commit)
+	w.fail(false, 0)
+	w.link(a)
+	if other := producer.do(exclusive(0)); other[0].Kind != core.Assigned {
+		t.Errorf("the job is not ready: %+v", other)
+	}
+	if first.isClosed() {
+		t.Error("the client is closed")
+	}
+}
+
+// A leader that is replaced has stopped before its links end. What it cannot do any more is done by the next one.
+func TestReplacedLeaderDoesNotTellClientsThatItHasStopped(t *testing.T) {
+	w := oneAfterTheOther(t, false)
+	a := w.linked("a")
+	producer, waiter := open(t, a), open(t, a)
+	if got := waiter.do(exclusive(a.Now().Add(time.Hour))); len(got) != 0 {
+		t.Fatalf("the waiter has %+v", got)
+	}
+	w.engine.Abandon()
+	submitted := make(chan []core.Reply, 1)
+	go func() {
+		job := &core.Job{ID: "a", Queue: "q", Origin: core.Workq}
+		submitted <- producer.do(&core.Submit{Tag: 1, Job: job})
+	}()
+	time.Sleep(20 * time.Millisecond) //nolint:forbidigo // a test
+	w.fail(false, 0)
+	w.link(a)
+	if got := <-submitted; len(got) != 1 || got[0].Kind != core.Submitted {
+		t.Fatalf("the submission is answered with %+v", got)
+	}
+	if got := waiter.next(); len(got) != 1 || got[0].Kind != core.Assigned {
+		t.Errorf("the waiter got %+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,14 +18,14 @@ import (
 // Format is the number of the format of all messages. A node that speaks another one is not spoken to.
 const Format = 2
 
-// Bounds of a link. It is closed when nothing comes, or nothing can be written, for StallAfter.
+// Bounds of a link. It is closed when nothing comes, or nothing can be written, for stallAfter.
 const (
 	beatEvery  = time.Second
 	stallBeats = 6
-	StallAfter = stallBeats * beatEvery
+	stallAfter = stallBeats * beatEvery
 
-	// MaxBuffered is how many bytes wait to be written, beside one message: above it nobody adds more.
-	MaxBuffered = 32 << 20
+	// maxBuffered is how many bytes wait to be written, beside one message: above it nobody adds more.
+	maxBuffered = 32 << 20
 
 	maxMessage  = 1 << 30 // bytes
 	readPiece   = 1 << 20 // how much of a message is allocated before it has come
@@ -79,7 +80,7 @@ type link struct {
 	writing sync.Mutex // held while something is written; guards spare
 	spare   []byte     // the next out
 
-	buffered atomic.Int64  // bytes that wait or are being written
+	buffered atomic.Int64  // bytes that wait, are being written, or have room
 	heard    atomic.Uint64 // counts reads of the connection
 	written  atomic.Uint64 // counts writes to it
 }
@@ -132,15 +133,41 @@ func (l *link) add(kind byte, say []byte) {
 	l.buffered.Add(int64(len(l.out) - before))
 }
 
-// waitForRoom waits until a message may be added, or the link has ended.
-func (l *link) waitForRoom() {
-	if l.buffered.Load() <= MaxBuffered {
+// takeRoom waits until a message of n bytes may be added, or the link has ended. The room is the caller's until it has
+// added the message and gives it back: otherwise all that wait would add theirs at once.
+func (l *link) takeRoom(n int64) {
+	if l.hasTaken(n) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.buffered.Load() > MaxBuffered && l.err == nil {
+	for !l.hasTaken(n) {
+		if l.err != nil {
+			l.buffered.Add(n)
+			return
+		}
 		l.room.Wait()
+	}
+}
+
+func (l *link) hasTaken(n int64) bool {
+	for {
+		now := l.buffered.Load()
+		if now > maxBuffered {
+			return false
+		}
+		if l.buffered.CompareAndSwap(now, now+n) {
+			return true
+		}
+	}
+}
+
+// giveRoom gives back what takeRoom took.
+func (l *link) giveRoom(n int64) {
+	if now := l.buffered.Add(-n); now <= maxBuffered && now+n > maxBuffered {
+		l.mu.Lock()
+		l.room.Broadcast()
+		l.mu.Unlock()
 	}
 }
 
@@ -149,6 +176,7 @@ func (l *link) write() {
 	for {
 		select {
 		case <-l.writes:
+			runtime.Gosched() // those that are about to add a message do so first: many go with one write
 			l.flush()
 		case <-l.ended:
 			return
@@ -174,7 +202,7 @@ func (l *link) flush() {
 			l.end(err)
 			return
 		}
-		if l.buffered.Add(int64(l.head-len(p))) <= MaxBuffered {
+		if l.buffered.Add(int64(l.head-len(p))) <= maxBuffered {
 			l.mu.Lock()
 			l.room.Broadcast()
 			l.mu.Unlock()

@@ -105,12 +105,27 @@ type worker struct {
 	closed chan struct{}
 }
 
+func (w *worker) isClosed() bool {
+	select {
+	case <-w.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 func open(t *testing.T, b core.Broker) *worker {
+	t.Helper()
+	return openAs(t, b, core.Workq)
+}
+
+// openAs opens a client of a protocol.
+func openAs(t *testing.T, b core.Broker, p core.Protocol) *worker {
 	t.Helper()
 	w := &worker{t: t, broker: b, woken: make(chan struct{}, 1024), closed: make(chan struct{})}
 	var once atomic.Bool
 	w.id = b.Open(core.ClientOptions{
-		Protocol: core.Workq, Address: "10.0.0.1:2", Name: "w",
+		Protocol: p, Address: "10.0.0.1:2", Name: "w",
 		Wake: func() { w.woken <- struct{}{} },
 		Close: func() {
 			if !once.Swap(true) {
@@ -512,12 +527,12 @@ func TestStalledLinkIsClosedInTime(t *testing.T) {
 			t.Errorf("over a stalled link: %+v", all)
 		}
 		<-w.closed
-		if took := time.Since(began); took > StallAfter+2*beatEvery+AwayFor { //nolint:forbidigo // a test
+		if took := time.Since(began); took > stallAfter+2*beatEvery+awayFor { //nolint:forbidigo // a test
 			t.Errorf("closed after %v", took)
 		}
 		synctest.Wait()
 		if _, clients, _ := l.server.Counts(); clients != 0 {
-			time.Sleep(StallAfter + 2*beatEvery) //nolint:forbidigo // a test
+			time.Sleep(stallAfter + 2*beatEvery) //nolint:forbidigo // a test
 		}
 		if _, clients, _ := l.server.Counts(); clients != 0 {
 			t.Errorf("the leader keeps %d clients", clients)
@@ -536,12 +551,12 @@ func TestFullLinkStopsThoseWhoAsk(t *testing.T) {
 		})
 		s.is.Store(true)
 		const size = 1 << 20
-		for range 3 * MaxBuffered / size {
+		for range 3 * maxBuffered / size {
 			w := open(t, b)
 			go w.do(&core.Submit{Tag: 1, Job: &core.Job{Queue: "q", Body: make([]byte, size)}}) // ends with the link
 		}
 		synctest.Wait()
-		if n := b.Buffered(); n < MaxBuffered || n > MaxBuffered+3*MaxBuffered/2 {
+		if n := b.Buffered(); n < maxBuffered || n > maxBuffered+2*size {
 			t.Errorf("%d bytes are buffered", n)
 		}
 	})
@@ -552,6 +567,88 @@ func TestTimeIsTheLeaders(t *testing.T) {
 	b := l.node(nil)
 	if off := b.Now().Sub(l.Now()); off.Abs() > time.Second {
 		t.Errorf("the leader's time is off by %v", off)
+	}
+}
+
+// hears is an Owner that is asked between the operations of a node.
+type hears struct {
+	nobody
+	asked func(say string)
+}
+
+// Asked implements Owner.
+func (h hears) Asked(_ *Node, say []byte, _ func([]byte)) { h.asked(string(say)) }
+
+// A leader that has much to read does not keep replies to itself whose commit is on its way to other nodes: if it dies,
+// the next leader has what nobody knows the reply of.
+func TestRepliesLeaveBeforeThoseOfTheNextCommit(t *testing.T) {
+	l := newLeader(t, engine.Options{Dir: "data", FS: coretest.MemoryFS(), ManualCommits: true})
+	began, done, seen := make(chan struct{}), make(chan struct{}, 2), make(chan bool, 1)
+	l.server.options.Owner = hears{asked: func(say string) {
+		if say == "commit" {
+			l.Flush()
+			return
+		}
+		select {
+		case <-done:
+			seen <- true
+		case <-time.After(5 * time.Second):
+			seen <- false
+		}
+	}}
+	near, far := net.Pipe()
+	go func() { _ = l.server.Serve(far) }() // ends with the link
+	defer func() { _ = near.Close() }()
+	go func() { _ = writeHello(near, (&nodeHello{node: "n"}).encode()) }()
+	if _, err := readHello(near); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the link
+		in := newReader(near)
+		for {
+			kind, _, err := in.next(func(byte) bool { return false })
+			if err != nil {
+				return
+			}
+			switch kind {
+			case msgHistory:
+				close(began)
+			case msgDone:
+				done <- struct{}{}
+			}
+		}
+	}()
+	var all []byte
+	add := func(kind byte, say func(*coder)) {
+		var c coder
+		say(&c)
+		all = append(append(binary.AppendUvarint(all, uint64(len(c.buf))+1), kind), c.buf...)
+	}
+	client, closes := core.ClientID(1), false
+	submit := func(id string) func(*coder) {
+		return func(c *coder) {
+			ops := []core.Op{&core.Submit{Tag: 1, Job: &core.Job{ID: id, Queue: "q", Origin: core.Workq}}}
+			unsigned(c, &client)
+			operations(c, &ops)
+		}
+	}
+	ask := func(say string) func(*coder) {
+		return func(c *coder) { c.buf = append(binary.AppendUvarint(c.buf, 1), say...) }
+	}
+	add(msgOpen, func(c *coder) {
+		unsigned(c, &client)
+		clientOptions(c, &core.ClientOptions{Protocol: core.Workq}, &closes)
+	})
+	add(msgDo, submit("a"))
+	add(msgAsk, ask("commit"))
+	add(msgDo, submit("b"))
+	add(msgAsk, ask("whether the first reply has left"))
+	<-began
+	if _, err := near.Write(all); err != nil { // as a whole
+		t.Fatal(err)
+	}
+	if !<-seen {
+		t.Error("the reply to a submission that is committed waits for what the leader still has to read")
 	}
 }
 

@@ -42,7 +42,7 @@ func (l *served) asked(c *coder) error {
 	return nil
 }
 
-// errNoLeader: there has been no leader for AwayFor, or the broker is shut.
+// errNoLeader: there has been no leader for awayFor, or the broker is shut.
 var errNoLeader = errors.New("no leader answers")
 
 // question is one that has no answer yet.

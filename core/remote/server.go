@@ -19,8 +19,8 @@ import (
 // Server serves clients of other nodes on the leader: each is a client of its broker.
 //
 // In front of the operations of a message that change something, it stores the number of that message under the name of
-// the node, in the same commit. So the next leader knows which of a node's messages its history has, and the node knows
-// which it may ask again.
+// the node, in the same commit or an earlier one. So the next leader knows which of a node's messages its history has,
+// and the node knows which it may ask again.
 type Server struct {
 	broker  core.Broker
 	options ServerOptions
@@ -140,14 +140,19 @@ type served struct {
 	ops     []core.Op
 	replies []core.Reply
 	w       coder
-	leaving bool // no operation is taken any more
+	leaving bool        // no operation is taken any more
+	newest  core.Commit // that replies have depended on
 
 	reading atomic.Bool   // read will look after those that are woken
+	overdue atomic.Bool   // replies are to leave although there is more to read; see say
 	done    chan struct{} // closed when no client is left
 }
 
 // errReplaced ends a link whose node has another one.
 var errReplaced = errors.New("the node has opened another link")
+
+// errLeadLost ends the links to a leader that has stopped: another node may lead.
+var errLeadLost = errors.New("this node no longer leads")
 
 // guest is a client of the node. The turn of its link guards it.
 type guest struct {
@@ -299,10 +304,9 @@ func (l *served) read() {
 		kind, say, err := in.next(none)
 		if err == nil {
 			l.reading.Store(true)
-			if l.buffered.Load() > MaxBuffered {
+			if err = l.handle(kind, say); l.overdue.Swap(false) || l.buffered.Load() > maxBuffered {
 				l.flush()
 			}
-			err = l.handle(kind, say)
 		}
 		if err != nil {
 			l.end(err)
@@ -457,13 +461,17 @@ func (l *served) do(g *guest, c *coder, push bool) error {
 // sayCreated adds the time of its creation to the reply to a submission. If the job is lost with the leader, it comes
 // back with the id that follows from that time.
 func sayCreated(ops []core.Op, replies []core.Reply) {
-	at := 0
+	if !slices.ContainsFunc(replies, func(r core.Reply) bool { return r.Kind == core.Submitted }) {
+		return
+	}
+	answered := pairsOf(ops)
 	for i := range replies {
 		r := &replies[i]
-		if r.Kind != core.Submitted || r.Existing {
+		op := answered.find(r.Tag)
+		if op < 0 || r.Kind != core.Submitted || r.Existing {
 			continue
 		}
-		if s, is := byTag(ops, &at, r.Tag).(*core.Submit); is {
+		if s, is := ops[op].(*core.Submit); is {
 			r.Cursor = uint64(s.Job.CreatedAt)
 		}
 	}
@@ -549,8 +557,16 @@ func (l *served) runLater() {
 	l.later = nil
 }
 
-// say sends replies to a client. Without replies, msgPush only wakes it.
+// say sends replies to a client. Without replies, msgPush only wakes it. That this broker has stopped is not for
+// clients: the link ends, and they continue at the next leader.
+//
+// The first reply of a commit does not wait until all is read, nor do those before: the commit before is on its way to
+// other nodes. If this one dies, the next leader may have it, and the replies are lost that have not left.
 func (l *served) say(kind byte, g *guest, all []core.Reply) {
+	if slices.ContainsFunc(all, func(r core.Reply) bool { return errors.Is(r.Err, core.ErrStopped) }) {
+		l.end(errLeadLost)
+		return
+	}
 	l.w.buf = binary.AppendUvarint(l.w.buf[:0], g.number)
 	if kind == msgDone || len(all) > 0 {
 		l.w.size(len(all), false)
@@ -558,6 +574,10 @@ func (l *served) say(kind byte, g *guest, all []core.Reply) {
 	for i := range all {
 		g.held = max(g.held, all[i].Commit)
 		reply(&l.w, &all[i])
+	}
+	if g.held > l.newest {
+		l.newest = g.held
+		l.overdue.Store(true)
 	}
 	if g.held <= l.server.broker.Committed() {
 		g.held = 0 // the head of the same write tells it

@@ -149,6 +149,7 @@ func (u *Uplink) close(c *client, sure core.Commit) {
 	if c.answer.replies != nil && c.say != nil {
 		b.read(c)
 	}
+	u.look(c)
 	if !u.same {
 		c.kept.dropStored(sure)
 		c.kept.lose(b.Committed())
@@ -163,14 +164,38 @@ func (u *Uplink) close(c *client, sure core.Commit) {
 			return r.Commit > sure
 		case core.Assigned:
 			if l := c.kept.lease; l != nil && l.Tag == r.Tag && l.Holder != core.HeldByConn {
-				c.back = append(c.back, &core.Release{
-					Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Epoch: r.Lease.Epoch,
-				})
+				c.back = append(c.back, &core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 			}
 		}
 		return true
 	})
 	b.pushed(c, c.ready)
+}
+
+// look finds out what the history has of a message without a reply. It does so before this link gives out numbers. What
+// has nothing to tell is taken for answered. The client's lock is held.
+func (u *Uplink) look(c *client) {
+	if c.say == nil || c.number == 0 || c.trace != untraced {
+		return
+	}
+	switch {
+	case c.number > u.past.applied:
+		c.trace = absent
+	case c.number == u.past.applied, u.same: // the same leader can still lose it
+		c.trace = begun
+	default:
+		c.trace = whole
+		rest, done, known := remaining(c.ops, c.options.Protocol)
+		if !known || len(done) == 0 {
+			return
+		}
+		for _, op := range done {
+			u.broker.note(&c.kept, []core.Op{op}, []core.Reply{{Kind: core.Accepted, Tag: op.TagOf(), Seq: endOf(op)}})
+		}
+		c.ops, c.say.buf = rest, c.say.buf[:0]
+		unsigned(c.say, &c.id)
+		operations(c.say, &rest)
+	}
 }
 
 // lose sorts the operations of a message whose answer depends on a commit that is lost. It returns false if the client
@@ -180,13 +205,18 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 	ops, replies := a.decode(u.broker)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	answered := pairsOf(ops)
 	for i := range replies {
 		r := &replies[i]
-		op := takeTag(&ops, r.Tag, core.Op.TagOf)
+		var op core.Op
+		if at := answered.find(r.Tag); at >= 0 {
+			op = ops[at]
+		}
 		if r.Commit <= sure {
 			continue
 		}
 		l, ends := a.ended[r.Seq]
+		l = l.lost(u.broker.Committed())
 		if ends && (l.left || c.gone) {
 			u.broker.restore(r.Seq, l)
 		}
@@ -213,21 +243,6 @@ func repliesTo(tag uint64, replies []core.Reply) (n int) {
 		}
 	}
 	return n
-}
-
-// takeTag finds what a reply with a tag is the reply to, and takes it off the list if others of the same tag follow:
-// they are answered in order.
-func takeTag[T any](all *[]T, tag uint64, tagOf func(T) uint64) (of T) {
-	has := func(x T) bool { return tagOf(x) == tag }
-	at := slices.IndexFunc(*all, has)
-	if at < 0 {
-		return of
-	}
-	of = (*all)[at]
-	if slices.ContainsFunc((*all)[at+1:], has) {
-		*all = slices.Delete(slices.Clone(*all), at, at+1)
-	}
-	return of
 }
 
 // decode returns the operations and the replies of a message.
@@ -325,9 +340,10 @@ func (u *Uplink) forget(c *client) {
 // registered is the answer to a registration.
 func (u *Uplink) registered(c *client, submits []*lost, answer list) (after func()) {
 	replies := c.decode(u.broker, answer, nil)
+	answered := lostPairs(submits)
 	for i := range replies {
 		r := &replies[i]
-		at := slices.IndexFunc(submits, func(l *lost) bool { return l.op.TagOf() == r.Tag })
+		at := answered.find(r.Tag)
 		switch {
 		case at >= 0:
 			if !u.found(c, submits[at], r) {
@@ -418,13 +434,17 @@ func (u *Uplink) resume(c *client) bool {
 			return c.options.Wake
 		})
 	}
-	if c.say == nil {
-		return true
-	}
-	if c.number != 0 && !again(c.ops, c.number <= u.past.applied) {
+	switch {
+	case c.say == nil:
+	case c.number != 0 && !again(c.ops, c.trace >= begun):
 		return false
+	case len(c.ops) == 0:
+		c.say.recycle()
+		c.ops, c.say, c.number = nil, nil, 0
+		c.done.Set()
+	default:
+		u.ask(c)
 	}
-	u.ask(c)
 	return true
 }
 
@@ -436,14 +456,14 @@ func (u *Uplink) askLost(c *client, all []*lost) {
 	}
 	number := u.do(c, msgDo, ops, func(answer list) (after func()) {
 		replies := c.decode(u.broker, answer, nil)
-		rest := all
+		answered := lostPairs(all)
 		for i := range replies {
 			r := &replies[i]
-			l := takeTag(&rest, r.Tag, func(l *lost) uint64 { return l.op.TagOf() })
+			at := answered.find(r.Tag)
 			switch {
-			case l == nil:
+			case at < 0:
 				after = u.give(c, r)
-			case !u.found(c, l, r):
+			case !u.found(c, all[at], r):
 				return c.drop
 			}
 		}

@@ -156,14 +156,14 @@ func (u *Uplink) Hangup() {
 	u.parts.Wait()
 }
 
-// finish makes clients wait once the link has ended, for AwayFor.
+// finish makes clients wait once the link has ended, for awayFor.
 func (u *Uplink) finish() {
 	<-u.link.ended
 	b := u.broker
 	b.mu.Lock()
 	u.live = false
-	if b.away == nil && !b.closed {
-		b.away = time.AfterFunc(AwayFor, b.dropAll)
+	if b.away == nil && !b.closed.Load() {
+		b.away = time.AfterFunc(awayFor, b.dropAll)
 	}
 	b.mu.Unlock()
 	b.questions.end(u)
@@ -182,7 +182,7 @@ func (u *Uplink) open(c *client) {
 // ask sends what a client asks. The client's lock is held.
 func (u *Uplink) ask(c *client) {
 	c.asked.Store(u.beats.Load())
-	c.number = u.number(c.say.buf)
+	c.number, c.trace = u.number(c.say.buf), untraced
 }
 
 // number sends operations and returns the number of their message.
@@ -313,10 +313,10 @@ func (u *Uplink) answered(c *client, say []byte) error {
 		c.expects = c.expects[1:]
 		after := x.check(u.list(say))
 		c.mu.Unlock()
-		u.settled()
 		if after != nil {
-			after()
+			after() // first: once all is settled, clients are told of commits
 		}
+		u.settled()
 		return nil
 	}
 	defer c.mu.Unlock()

@@ -100,8 +100,8 @@ func writeBackoff(r *core.BackoffRule) json.RawMessage {
 	return encode(waits)
 }
 
-// BackoffOf returns a backoff in words. The value is one that the API shows; others are as none.
-func BackoffOf(value json.RawMessage) (b Backoff) {
+// backoffOf returns a backoff in words. The value is one that the API shows; others are as none.
+func backoffOf(value json.RawMessage) (b Backoff) {
 	r, err := readBackoff("", value)
 	if err != nil {
 		return b

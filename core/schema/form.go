@@ -30,7 +30,7 @@ func Fields(rows []Row, members map[string]json.RawMessage) (fields []Field) {
 		}
 		switch r.Unit {
 		case Waits:
-			b := BackoffOf(value)
+			b := backoffOf(value)
 			f.Choices, f.Value = Kinds, b.Kind
 			fields = append(fields, f,
 				Field{Name: fieldWaits, Label: "Wait, or list", Value: b.Waits, Example: "10s, 1m, 10m"},

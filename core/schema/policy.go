@@ -52,7 +52,7 @@ func ParsePolicy(at string, text json.RawMessage) (set core.JobPolicy, remove co
 		return set, 0, wrong(at, "a policy is an object")
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		value, field, row := members[name], at+"."+name, find(PolicyRows, name)
+		value, field, row := members[name], memberOf(at, name), find(PolicyRows, name)
 		f := policyFields[name]
 		var n float64
 		switch {
@@ -91,10 +91,18 @@ func CheckPolicy(at string, scope core.PolicyScope, name string, set *core.JobPo
 	case name == "" || len(name) > core.MaxQueueName:
 		return wrong(at, "a policy needs the name of a queue or type, of at most %d bytes", core.MaxQueueName)
 	case len(set.MoveTo) > core.MaxQueueName || scope == core.PolicyOfQueue && set.MoveTo == name:
-		return wrong(at+".on_exhausted", "on_exhausted.move must name another queue, with at most %d bytes",
+		return wrong(memberOf(at, "on_exhausted"), "on_exhausted.move must name another queue, with at most %d bytes",
 			core.MaxQueueName)
 	}
 	return nil
+}
+
+// memberOf is the path of a member of what is at a path; an empty path is that of the whole input.
+func memberOf(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
 }
 
 // lastOf returns the last part of the path of a field.

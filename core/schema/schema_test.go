@@ -76,7 +76,7 @@ func TestBackoffsAreTheSameInEveryForm(t *testing.T) {
 		if again := writeBackoff(&rule); err != nil || string(again) != want {
 			t.Errorf("%s: %s, %v", want, again, err)
 		}
-		words := BackoffOf(value)
+		words := backoffOf(value)
 		again, err := words.JSON()
 		if err != nil || string(again) != want {
 			t.Errorf("%+v: %s, %v, want %s", words, again, err, want)

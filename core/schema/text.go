@@ -104,7 +104,7 @@ func (r *Row) Text(value json.RawMessage) string {
 	var word string
 	switch {
 	case r.Unit == Waits:
-		b := BackoffOf(value)
+		b := backoffOf(value)
 		return b.String()
 	case r.Unit == Ending:
 		end, _ := readExhausted("", value)

@@ -37,7 +37,7 @@ func ParseThrottle(at string, text json.RawMessage) (t Throttle, old []string, e
 	}
 	named := make(map[string]json.RawMessage, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		field := at + "." + name
+		field := memberOf(at, name)
 		i := slices.IndexFunc(ThrottleRows, func(r Row) bool { return r.Name == name || r.Was == name })
 		if i < 0 {
 			return t, nil, wrong(field, "a limit has no setting %s", name)
@@ -67,7 +67,7 @@ func CheckThrottle(at string, t any) error {
 	for i := range ThrottleRows {
 		r := &ThrottleRows[i]
 		if value := members[r.Name]; string(value) != "null" {
-			if _, err := r.number(at+"."+r.Name, value); err != nil {
+			if _, err := r.number(memberOf(at, r.Name), value); err != nil {
 				return err
 			}
 		}

@@ -348,9 +348,6 @@ func (s *Search) linked(h uint32) bool {
 	return x != nil && (s.f.Batch == 0 || x.Batch == s.f.Batch) && (s.f.Parent == 0 || x.Parent == s.f.Parent)
 }
 
-// IsPlain reports whether the filter names only states and queues, and jobs may match.
-func (s *Search) IsPlain() bool { return s.plain && !s.never }
-
 // stateSet is a set of states.
 type stateSet uint16
 

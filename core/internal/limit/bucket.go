@@ -35,6 +35,8 @@ type bucket struct {
 	ready   int       // ready jobs of its lanes
 	blocked blockList // groups that wait until it has room, unless it is shared
 
+	releases bool // in of.releasing
+
 	users          map[uint32]*sharedUser // by queue; of a shared bucket
 	oldest, newest *sharedUser
 	waiting        waitingUsers
@@ -200,7 +202,8 @@ func (r *Rules) hasRoom(b *bucket) {
 		return
 	}
 	if b.of != nil {
-		r.release(b.of, b, &b.blocked)
+		r.release(b.of, b, &b.blocked, searchSteps/2)
+		r.releaseLater(b.of, b)
 	}
 	r.host.Offer(b.queue)
 }
@@ -237,17 +240,14 @@ type bucketSlot struct {
 	over   bool // the job had a slot, which became free before the end of the lease
 }
 
-// takeSlot counts a leased job in a bucket. kind is the deadline of the slot.
-func (r *Rules) takeSlot(s *bucketSlot, b *bucket, h uint32, worker uint64, kind uint8) {
+// takeSlot counts a leased job in a bucket.
+func (r *Rules) takeSlot(s *bucketSlot, b *bucket, h uint32, worker uint64) {
 	s.bucket, s.worker = b, worker
 	b.slots += r.table.CostOf(h)
 	if b.perWorker == nil {
 		b.perWorker = map[uint64]uint32{}
 	}
 	b.perWorker[worker]++
-	if b.limit.SlotFor > 0 {
-		s.timer = r.table.Timers.Add(r.table.Now.Add(b.limit.SlotFor), timer.Owner{Kind: kind, Handle: h})
-	}
 }
 
 // freeSlot removes a job from a bucket.

@@ -62,14 +62,16 @@ func (c *Check) Job(h uint32, e *table.Entry) {
 		return
 	}
 	c.jobs++
-	c.slot(h, &x.whole)
-	if x.whole.bucket != nil && x.whole.bucket != q.whole {
+	for i := range x.slots {
+		c.slot(h, &x.slots[i])
+	}
+	if len(x.slots) > 0 && (e.State != core.Leased || !e.Has(table.Held)) {
+		c.fail("job %d is %v and has slots", e.Seq, e.State)
+	}
+	if len(x.slots) > ofQueue && x.slots[ofQueue].bucket != nil && x.slots[ofQueue].bucket != q.whole {
 		c.fail("job %d has a slot in another bucket than its queue", e.Seq)
 	}
 	c.lane(h, e, x)
-	if x.whole != (bucketSlot{}) && e.State != core.Leased {
-		c.fail("job %d is %v and has a slot of its queue", e.Seq, e.State)
-	}
 }
 
 // slot counts a slot of a job.
@@ -134,12 +136,9 @@ func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 		return
 	}
 	if x.lane.of != all && c.r.queues[e.Queue].Sorting {
-		for i := range x.lane.slots {
-			c.slot(h, &x.lane.slots[i])
-		}
 		return
 	}
-	if all == nil || all.names[x.lane.name] != x.lane.lane {
+	if all == nil || all.names[x.lane.name] != x.lane {
 		c.fail("job %d is in a lane that its queue does not have", e.Seq)
 		return
 	}
@@ -152,12 +151,10 @@ func (c *Check) lane(h uint32, e *table.Entry, x *jobLimits) {
 			x.lane.name.key)
 	}
 	q := c.counted(e.Queue)
-	q.members[x.lane.lane]++
-	for i := range x.lane.slots {
-		s := &x.lane.slots[i]
-		c.slot(h, s)
-		if s.bucket != nil && (!e.Has(table.Held) || s.bucket != x.lane.buckets[i]) {
-			c.fail("job %d is %v and has a slot of a bucket", e.Seq, e.State)
+	q.members[x.lane]++
+	for i := range x.slots {
+		if b := x.slots[i].bucket; i >= ofType && b != nil && b != x.lane.buckets[i] {
+			c.fail("job %d has a slot in another bucket than its lane", e.Seq)
 		}
 	}
 }
@@ -175,6 +172,9 @@ func (c *Check) lanes(q *Queue) {
 		if x.names[l.name] != l || x.slots.At(l.number) != l || l.members != have.members[l] || l.members == 0 {
 			c.fail("queue %s: lane %v with number %d has %d jobs, should have %d", q.Name, l.name, l.number, l.members,
 				have.members[l])
+		}
+		if l.buckets[ofQueue] != q.inForce() {
+			c.fail("queue %s: lane %v has the bucket of a former limit of the queue", q.Name, l.name)
 		}
 		c.listOrder(q, &l.ready, core.Ready, l.ready.Len())
 		if (l.group != nil) != (l.ready.Len() > 0) {
@@ -238,7 +238,8 @@ func (c *Check) groups(q *Queue, x *lanes, lanes int) {
 		if (*g.blockedIn)[g.blockedAt] != g || !slices.Contains(g.under.buckets, b) {
 			c.fail("queue %s: group %d is not in the list of bucket %v", q.Name, g.number, b.name)
 		}
-		if !b.isShared() && !c.r.isFull(b, g.cost) && b.timer == 0 { // a search looks at shared ones
+		// a search looks at shared ones
+		if !b.isShared() && !c.r.isFull(b, g.cost) && b.timer == 0 && !b.releases {
 			c.fail("queue %s: group %d waits for bucket %v, which has room", q.Name, g.number, b.name)
 		}
 		c.ordered(q, &g.lanes, x.laneBefore)
@@ -442,7 +443,7 @@ func (r *Rules) MayHave(q *Queue, who Asker, isStale func(h uint32) bool) bool {
 		return false
 	}
 	for l := range q.lanes.slots.All() {
-		if l.ready.Len() > 0 && !r.limited(q, l) && r.laneHasRoom(l, who) && !isStale(l.ready.Front()) {
+		if l.ready.Len() > 0 && !r.limited(l) && r.laneHasRoom(l, who) && !isStale(l.ready.Front()) {
 			return true
 		}
 	}

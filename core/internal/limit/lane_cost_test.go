@@ -134,3 +134,63 @@ func TestRoomInASharedLimitIsOfferedToFewQueues(t *testing.T) {
 	}
 	f.want("q50", 1, 51)
 }
+
+// TestRoomReleasesFewGroupsAtOnce has a limit that keeps back jobs of many types, each with a limit of its own, or of
+// many costs. Whenever the limit has room, a search looks at a bounded number of them.
+func TestRoomReleasesFewGroupsAtOnce(t *testing.T) {
+	t.Parallel()
+	const groups = 10 * searchSteps
+	for _, limit := range []string{"types under a shared limit of the queue", "types under a shared limit of types", "costs"} {
+		f := setup(t)
+		throttle := core.Throttle{Leased: 1}
+		job := func(i int) string { return fmt.Sprint("q type=", i%900) }
+		switch limit {
+		case "costs":
+			f.share(core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "c"}, Fair: true})
+			f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, ""), Throttle: throttle})
+			job = func(i int) string { return fmt.Sprintf("q type=T tag=c:%d cost=%d", i, i+1) }
+		case "types under a shared limit of types":
+			f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, ""), Throttle: core.Throttle{Leased: 9}})
+			var types []string
+			for i := range 900 {
+				types = append(types, fmt.Sprint(i))
+			}
+			f.limit(core.Limit{Name: "s", Selector: core.Selector{Types: types}, Throttle: throttle})
+		default:
+			f.limit(core.Limit{Selector: core.InQueue("q", core.ScopeType, ""), Throttle: core.Throttle{Leased: 9}})
+			f.limit(core.Limit{Name: "s", Selector: core.Selector{Queues: []string{"q"}}, Throttle: throttle})
+			job = func(i int) string { return fmt.Sprint("q type=", i) }
+		}
+		for i := range groups {
+			f.submit(job(i))
+		}
+		comparisons, most := counted(f.queue("q").lanes), 0
+		next := func() uint32 { // searches until the search is over
+			for {
+				*comparisons, f.table.Touched = 0, 0
+				_, unfinished := f.rules.OpenFront(f.queue("q"), Asker{})
+				most = max(most, f.table.Touched, *comparisons/(2*bits.Len(groups)))
+				if !unfinished {
+					return f.next("q", 1)
+				}
+			}
+		}
+		held := next()
+		for range 5 {
+			if h := next(); held == 0 || h != 0 {
+				t.Fatalf("%s: the limit is not kept", limit)
+			}
+			*comparisons, f.table.Touched = 0, 0
+			e := f.giveUp(held)
+			f.rules.ForgetLimits(held)
+			f.table.Unlist(held, e)
+			f.table.Remove(held)
+			most = max(most, f.table.Touched, *comparisons/(2*bits.Len(groups)))
+			held = next()
+		}
+		if most > 3*searchSteps {
+			t.Errorf("%s: %d groups at once", limit, most)
+		}
+		f.check()
+	}
+}

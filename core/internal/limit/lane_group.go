@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"container/heap"
 	"encoding/binary"
 
 	"broker/core"
@@ -46,22 +47,40 @@ type laneGroup struct {
 	blockedAt int
 }
 
-// blockList holds blocked groups, in no order.
+// blockList holds blocked groups: a heap, with the group of the least cost first. If that does not fit into a bucket,
+// no other does.
 type blockList []*laneGroup
 
-func (l *blockList) add(g *laneGroup) {
+// Len implements heap.Interface.
+func (l *blockList) Len() int { return len(*l) }
+
+// Less implements heap.Interface.
+func (l *blockList) Less(i, j int) bool { return (*l)[i].cost < (*l)[j].cost }
+
+// Swap implements heap.Interface.
+func (l *blockList) Swap(i, j int) {
+	all := *l
+	all[i], all[j] = all[j], all[i]
+	all[i].blockedAt, all[j].blockedAt = i, j
+}
+
+// Push implements heap.Interface.
+func (l *blockList) Push(x any) {
+	g := x.(*laneGroup)
 	g.blockedIn, g.blockedAt = l, len(*l)
 	*l = append(*l, g)
 }
 
-func (l *blockList) remove(g *laneGroup) {
+// Pop implements heap.Interface.
+func (l *blockList) Pop() any {
 	last := len(*l) - 1
-	moved := (*l)[last]
-	(*l)[g.blockedAt], moved.blockedAt = moved, g.blockedAt
-	(*l)[last] = nil
+	g := (*l)[last]
+	(*l)[last], g.blockedIn = nil, nil
 	*l = (*l)[:last]
-	g.blockedIn = nil
+	return g
 }
+
+func (l *blockList) remove(g *laneGroup) { heap.Remove(l, g.blockedAt) }
 
 // orderLanes sets the orders of the lanes and groups of a queue, whose ordering is set.
 func (r *Rules) orderLanes(x *lanes) {
@@ -89,7 +108,7 @@ func (x *lanes) first(g *laneGroup) *lane { return x.slots.At(g.lanes.Front()) }
 func (r *Rules) constrain(x *lanes, l *lane) {
 	typ, key := r.bucketFor(x, core.ScopeType, l.name.typ), r.bucketFor(x, core.ScopeKey, l.name.key)
 	shared := r.sharedBuckets(x, l.name)
-	l.buckets = append([]*bucket{typ, key}, shared...)
+	l.buckets = append([]*bucket{ofQueue: r.queues[x.queue].inForce(), ofType: typ, ofKey: key}, shared...)
 	own := shared
 	if typ != nil {
 		own = append([]*bucket{typ}, shared...)
@@ -105,7 +124,7 @@ func (r *Rules) constrain(x *lanes, l *lane) {
 		l.byKey = x.constraintOf(key, []*bucket{key})
 		l.byKey.lanes++
 	}
-	for _, b := range l.buckets[:ofShared] {
+	for _, b := range l.own() {
 		if b != nil {
 			b.lanes++
 		}
@@ -156,7 +175,7 @@ func (r *Rules) unconstrain(x *lanes, l *lane) {
 			x.leaveShared(u)
 		}
 	}
-	for _, b := range l.buckets[:ofShared] {
+	for _, b := range l.own() {
 		if b != nil {
 			b.lanes--
 			r.dropUnused(b)
@@ -235,9 +254,9 @@ func (r *Rules) block(x *lanes, g *laneGroup, b *bucket) {
 	x.closeGroup(g)
 	g.blockedBy = b
 	if b.isShared() {
-		b.users[x.queue].blocked.add(g)
+		heap.Push(&b.users[x.queue].blocked, g)
 	} else {
-		b.blocked.add(g)
+		heap.Push(&b.blocked, g)
 	}
 	r.awaitRoom(x, b, g.cost)
 }
@@ -250,19 +269,41 @@ func (r *Rules) awaitRoom(x *lanes, b *bucket, cost uint32) {
 	r.waitForRoom(b, cost)
 }
 
-// release opens the groups of a block list for which a bucket has room.
-func (r *Rules) release(x *lanes, b *bucket, blocked *blockList) {
-	for i := len(*blocked) - 1; i >= 0; i-- {
-		g := (*blocked)[i]
+// release opens the groups of a block list for which a bucket has room, at most most of them. It returns their number.
+func (r *Rules) release(x *lanes, b *bucket, blocked *blockList, most int) (opened int) {
+	for ; len(*blocked) > 0 && opened < most; opened++ {
+		g := (*blocked)[0]
 		if r.isFull(b, g.cost) {
 			r.awaitRoom(x, b, g.cost)
-			continue
+			break
 		}
+		r.table.Touched++
 		blocked.remove(g)
 		g.blockedBy, g.floor = nil, x.turn
 		if k := g.under.key; k != nil && x.fair {
 			k.turn = max(k.turn, x.turn)
 		}
 		x.openGroup(g)
+	}
+	return opened
+}
+
+// releaseLater leaves it to the next searches of the queue to release the other groups for which a bucket has room.
+func (r *Rules) releaseLater(x *lanes, b *bucket) {
+	if len(b.blocked) > 0 && !b.releases && !r.isFull(b, b.blocked[0].cost) {
+		b.releases = true
+		x.releasing = append(x.releasing, b)
+	}
+}
+
+// releaseRest releases what releaseLater has left.
+func (r *Rules) releaseRest(x *lanes, s *search) {
+	for len(x.releasing) > 0 && s.steps < searchSteps {
+		last := len(x.releasing) - 1
+		b := x.releasing[last]
+		s.steps += r.release(x, b, &b.blocked, searchSteps-s.steps)
+		if s.steps < searchSteps {
+			b.releases, x.releasing = false, x.releasing[:last]
+		}
 	}
 }

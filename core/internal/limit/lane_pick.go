@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// searchSteps is how many groups a search blocks and lanes it moves at most, and how many lanes a count examines.
+// searchSteps is how many groups a search releases and blocks and lanes it moves at most, and how many lanes a count
+// examines.
 const searchSteps = 1_000
 
 // maxPassed is how many lanes a search passes at most because the worker has as many jobs of their types or keys as it
@@ -22,8 +23,9 @@ func (r *Rules) OpenFront(q *Queue, who Asker) (h uint32, unfinished bool) {
 		r.waitForRoom(q.whole, 1)
 		return 0, false
 	}
-	r.releaseShared(x)
 	s := search{who: who}
+	r.releaseShared(x, &s)
+	r.releaseRest(x, &s)
 	for s.at < x.open.Len() && s.steps < searchSteps && s.passed < maxPassed {
 		g := x.groups.At(x.open.At(s.at))
 		if s.best != nil && !s.isBefore(x, g) {
@@ -170,10 +172,11 @@ func (r *Rules) laneRoom(q *Queue, who Asker, above int) (n int) {
 	return n
 }
 
-// laneLeases returns how many leases the buckets of a lane allow now, to the client if who names one.
+// laneLeases returns how many leases the buckets of a lane allow now, without that of all jobs of the queue, to the
+// client if who names one.
 func (r *Rules) laneLeases(l *lane, who Asker) int {
 	room := math.MaxInt32
-	for _, b := range l.buckets {
+	for _, b := range l.buckets[ofType:] {
 		if b == nil {
 			continue
 		}
@@ -196,7 +199,7 @@ func (r *Rules) WaitForMore(q *Queue) {
 		r.waitForNext(q.whole, q.Ready.Len())
 	}
 	for l := range r.openLanes(x) {
-		for _, b := range l.buckets {
+		for _, b := range l.buckets[ofType:] {
 			if b == nil {
 				continue
 			}
@@ -241,20 +244,17 @@ func (r *Rules) fullBucket(buckets []*bucket, cost uint32) *bucket {
 }
 
 // limited reports whether limits prevent the lease of the first job of a lane, or of a job with cost 1, now.
-func (r *Rules) limited(q *Queue, l *lane) bool {
-	b, _ := r.limiting(q, l)
+func (r *Rules) limited(l *lane) bool {
+	b, _ := r.limiting(l)
 	return b != nil
 }
 
 // limiting returns the bucket that prevents the lease of the first job of a lane, or of a job with cost 1, now; nil:
 // there is none. cost is the cost of that job.
-func (r *Rules) limiting(q *Queue, l *lane) (b *bucket, cost uint32) {
+func (r *Rules) limiting(l *lane) (b *bucket, cost uint32) {
 	cost = 1
 	if l.ready.Len() > 0 {
 		cost = r.table.CostOf(l.ready.Front())
-	}
-	if q.whole != nil && r.isFull(q.whole, cost) {
-		return q.whole, cost
 	}
 	return r.fullBucket(l.buckets, cost), cost
 }
@@ -267,9 +267,6 @@ func (r *Rules) laneHasRoom(l *lane, who Asker) bool {
 // countLease counts a lease in the rates and the turns of its queue. The job is no longer ready.
 func (r *Rules) countLease(x *lanes, h uint32) {
 	l, cost := r.limitsOf(h).lane, r.table.CostOf(h)
-	if b := r.queues[x.queue].whole; b != nil {
-		r.spend(b, cost)
-	}
 	for _, b := range l.buckets {
 		if b != nil {
 			r.spend(b, cost)

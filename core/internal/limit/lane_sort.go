@@ -277,11 +277,6 @@ func (r *Rules) sorted(n uint32) {
 
 // sortIn puts a job into its lane and chain, and counts its lease in the limits of its queue.
 func (r *Rules) sortIn(h uint32, e *table.Entry, q *Queue) {
-	if e.Has(table.Held) && q.whole != nil {
-		if x := r.limitsOf(h); x == nil || x.whole == (bucketSlot{}) {
-			r.takeQueueSlot(h, q, r.SlotKey(e))
-		}
-	}
 	if q.order != nil && e.State.Unfinished() && r.orderPlaceOf(h, q.order) == nil {
 		if r.JoinOrder(h, e); e.State == core.Ready {
 			r.readyInOrder(q, h)
@@ -295,21 +290,20 @@ func (r *Rules) sortIn(h uint32, e *table.Entry, q *Queue) {
 	if x := r.limitsOf(h); x != nil {
 		x.lane = nil
 	}
-	if q.lanes == nil || e.State == core.Done {
-		return
+	if q.lanes != nil && e.State != core.Done {
+		r.joinLane(h, q.lanes, name)
 	}
-	r.joinLane(h, q.lanes, name)
 	switch {
-	case e.State == core.Ready && r.isOpen(q, h):
-		q.lanes.add(r, r.limitsOf(h).lane.lane, h)
 	case e.Has(table.Held):
-		r.takeLaneSlots(h, r.SlotKey(e))
+		r.TakeSlot(h, e, r.SlotKey(e))
+	case q.lanes != nil && e.State == core.Ready && r.isOpen(q, h):
+		q.lanes.add(r, r.limitsOf(h).lane, h)
 	}
 }
 
-// laneOf returns the job's data about its lane; nil: the job is in no lane, or the walk has not reached it since the
-// lanes of its queue were replaced.
-func (r *Rules) laneOf(h uint32, x *lanes) *laneJob {
+// laneOf returns the lane of a job; nil: the job is in no lane, or the walk has not reached it since the lanes of its
+// queue were replaced.
+func (r *Rules) laneOf(h uint32, x *lanes) *lane {
 	if x == nil {
 		return nil
 	}

@@ -35,6 +35,7 @@ type lanes struct {
 	open        queue.List    // numbers of groups that have a lane and are not blocked, by groupBefore
 	users       []*sharedUser // of the shared buckets that its lanes have
 	turn        uint64        // of the key that was served last
+	releasing   []*bucket     // with room, and with groups that the next search releases
 
 	before      queue.Before // of jobs
 	laneBefore  queue.Before // of lanes in a group
@@ -55,25 +56,23 @@ type lane struct {
 	members int // jobs of the lane in any state
 	leased  int
 	ready   queue.List
-	buckets []*bucket // of its type and of its key, nil if these have no limit; then shared buckets
+	buckets []*bucket // of its queue, type and key, nil if these have no limit; then shared buckets
 	byType  *constraint
 	byKey   *constraint // nil: its key has no limit
 	group   *laneGroup  // nil: no job is ready
 	turn    uint64      // of its key when it joined the group
 }
 
-// laneJob is a job's data about its lane. Done jobs are in no lane.
-type laneJob struct {
-	*lane
-	slots []bucketSlot // taken in the lane's buckets while it is leased, in their order
-}
-
-// Indexes of lane.buckets and laneJob.slots.
+// Indexes of lane.buckets and jobLimits.slots.
 const (
-	ofType   = 0
-	ofKey    = 1
-	ofShared = 2 // and following
+	ofQueue  = 0
+	ofType   = 1
+	ofKey    = 2
+	ofShared = 3 // and following
 )
+
+// own returns the buckets that only lanes have; some may be nil.
+func (l *lane) own() []*bucket { return l.buckets[ofType:ofShared] }
 
 // newLanes returns the lanes of a queue, without jobs; nil if its rules need none.
 func (r *Rules) newLanes(n uint32, s *queueRules, former *lanes) *lanes {
@@ -145,7 +144,7 @@ func (r *Rules) joinLane(h uint32, x *lanes, name laneName) {
 		r.constrain(x, l)
 	}
 	l.members++
-	r.ensureLimits(h).lane = &laneJob{lane: l}
+	r.ensureLimits(h).lane = l
 }
 
 // JoinLaneOf puts a job into the lane for its payload, if its queue has lanes, and behind the earlier jobs of its key,
@@ -170,7 +169,7 @@ func (r *Rules) LeaveLane(h uint32) {
 	if x == nil || x.lane == nil {
 		return
 	}
-	l, all := x.lane.lane, x.lane.of
+	l, all := x.lane, x.lane.of
 	x.lane = nil
 	if l.members--; l.members > 0 || all.retired {
 		return
@@ -195,17 +194,17 @@ func (r *Rules) Relane(h uint32, e *table.Entry, j *core.Job) {
 	}
 	open := e.State == core.Ready && r.isOpen(r.queues[e.Queue], h)
 	if open {
-		all.remove(r, x.lane.lane, h)
+		all.remove(r, x.lane, h)
 	}
 	r.freeLaneSlots(h)
 	r.LeaveLane(h)
 	r.joinLane(h, all, name)
 	switch {
 	case open:
-		all.add(r, x.lane.lane, h)
+		all.add(r, x.lane, h)
 		r.host.Offer(e.Queue)
 	case e.Has(table.Held):
-		r.takeLaneSlots(h, r.SlotKey(e))
+		r.TakeSlot(h, e, r.SlotKey(e))
 	}
 }
 
@@ -226,7 +225,7 @@ func (r *Rules) offerable(q *Queue, h uint32) {
 		q.order.open.Push(h, q.order.before)
 	}
 	if l := r.laneOf(h, q.lanes); l != nil {
-		q.lanes.add(r, l.lane, h)
+		q.lanes.add(r, l, h)
 	}
 }
 
@@ -247,7 +246,7 @@ func (r *Rules) notOfferable(q *Queue, h uint32) {
 		q.order.open.Remove(h, q.order.before)
 	}
 	if l := r.laneOf(h, q.lanes); l != nil {
-		q.lanes.remove(r, l.lane, h)
+		q.lanes.remove(r, l, h)
 	}
 	if r.table.CostOf(h) > 1 {
 		r.host.Offer(r.table.At(h).Queue) // a job behind it may fit where this one does not
@@ -298,7 +297,7 @@ func (x *lanes) remove(r *Rules, l *lane, h uint32) {
 
 // countReady counts ready jobs in the buckets of a lane.
 func (l *lane) countReady(n int) {
-	for _, b := range l.buckets[:ofShared] {
+	for _, b := range l.own() {
 		if b != nil {
 			b.ready += n
 		}

@@ -211,11 +211,8 @@ func (r *Rules) leasedJobs(yield func(h uint32) bool) {
 
 // taken goes through the buckets in which a job has slots.
 func (x *jobLimits) taken(yield func(*bucket) bool) {
-	if b := x.whole.bucket; b != nil && !yield(b) || x.lane == nil {
-		return
-	}
-	for i := range x.lane.slots {
-		if b := x.lane.slots[i].bucket; b != nil && !yield(b) {
+	for i := range x.slots {
+		if b := x.slots[i].bucket; b != nil && !yield(b) {
 			return
 		}
 	}

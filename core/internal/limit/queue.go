@@ -38,6 +38,15 @@ func (q *Queue) Throttle() core.Throttle {
 	return q.whole.limit
 }
 
+// inForce returns the bucket of the limit of all jobs of a queue; nil: there is none. Jobs may still have slots in the
+// bucket of a former limit.
+func (q *Queue) inForce() *bucket {
+	if q.Throttle() == (core.Throttle{}) {
+		return nil
+	}
+	return q.whole
+}
+
 // LimitsWorkers reports whether the limit of all jobs of a queue limits each worker.
 func (q *Queue) LimitsWorkers() bool { return q.whole != nil && q.whole.limit.LeasedPerWorker > 0 }
 
@@ -129,7 +138,7 @@ func (r *Rules) KeepsBack(q *Queue, h uint32) bool {
 	if q.lanes == nil {
 		return q.Reached() || !r.Fits(q, h)
 	}
-	return q.Reached() || r.limited(q, r.limitsOf(h).lane.lane)
+	return q.Reached() || r.limited(r.limitsOf(h).lane)
 }
 
 // Reached returns the limit that prevents the lease of a ready job now; nil: there is none, or shared limits are being
@@ -140,7 +149,7 @@ func (r *Rules) Reached(q *Queue, h uint32) *core.LimitReached {
 	case !r.KeepsBack(q, h):
 		return nil
 	case q.lanes != nil && !q.Reached():
-		b, cost = r.limiting(q, r.limitsOf(h).lane.lane)
+		b, cost = r.limiting(r.limitsOf(h).lane)
 	}
 	hit := &core.LimitReached{
 		ID: core.LimitID{Queue: q.Name, Scope: b.name.scope, Of: b.name.of}, Throttle: b.limit, Taken: b.slots,

@@ -107,14 +107,14 @@ func (x *lanes) leaveAllShared() {
 }
 
 // releaseShared releases the groups of a queue that wait for shared buckets which have room.
-func (r *Rules) releaseShared(x *lanes) {
+func (r *Rules) releaseShared(x *lanes, s *search) {
 	for _, u := range x.users {
 		switch {
 		case len(u.blocked) == 0:
 		case r.isFull(u.of, 1):
 			r.awaitRoom(x, u.of, 1)
 		default:
-			r.release(x, u.of, &u.blocked)
+			s.steps += r.release(x, u.of, &u.blocked, max(searchSteps-s.steps, 0))
 		}
 	}
 }

@@ -15,19 +15,22 @@ import (
 // ShowJob shows everything about the limits of a job that affects decisions.
 func ShowJob(r *Rules, h uint32) string {
 	x := r.limitsOf(h)
-	if x == nil || x.lane == nil && x.whole == (bucketSlot{}) {
+	if x == nil {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "slot %v over %v until %v", x.whole.bucket != nil, x.whole.over, r.table.Timers.At(x.whole.timer))
-	if x.whole.worker&WorkerKey != 0 {
-		fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(x.whole.worker)))
+	for i := range x.slots {
+		s := &x.slots[i]
+		if *s == (bucketSlot{}) {
+			continue
+		}
+		fmt.Fprintf(&b, " slot %d %v over %v until %v", i, s.bucket != nil, s.over, r.table.Timers.At(s.timer))
+		if s.worker&WorkerKey != 0 {
+			fmt.Fprintf(&b, " of %s", r.table.Workers.NameOf(uint32(s.worker)))
+		}
 	}
 	if x.lane != nil {
 		fmt.Fprintf(&b, " lane %v", x.lane.name)
-		for i := range x.lane.slots[:min(len(x.lane.slots), ofShared)] {
-			fmt.Fprintf(&b, " until %v", r.table.Timers.At(x.lane.slots[i].timer))
-		}
 	}
 	return b.String()
 }

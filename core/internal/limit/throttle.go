@@ -1,9 +1,12 @@
 package limit
 
 import (
+	"slices"
+
 	"broker/core"
 	"broker/core/internal/slot"
 	"broker/core/internal/table"
+	"broker/core/internal/timer"
 )
 
 // A lease takes a slot in the bucket of each limit of its job: in that of all jobs of the queue, and in those of its
@@ -14,8 +17,8 @@ const WorkerKey = 1 << 63
 
 // jobLimits is a job's data about the limits of its queue. The job's Optional.Limits is its number.
 type jobLimits struct {
-	lane  *laneJob   // in a queue with lanes
-	whole bucketSlot // in the bucket of all jobs of the queue
+	lane  *lane        // in a queue with lanes; done jobs are in no lane
+	slots []bucketSlot // of a leased job: in the buckets of its lane, in their order; without lanes only ofQueue
 }
 
 // limitsOf returns a job's data about limits; nil: none yet.
@@ -68,36 +71,38 @@ func (r *Rules) SlotKey(e *table.Entry) uint64 {
 	return 0
 }
 
-// TakeSlot counts a lease in the limits of its queue, if there are any.
+// slotTimers are the deadlines of slots, by the index of the bucket. A shared limit has no SlotFor.
+var slotTimers = [...]uint8{ofQueue: table.TimerSlot, ofType: table.TimerTypeSlot, ofKey: table.TimerKeySlot}
+
+// TakeSlot counts a lease in the limits of its queue, if there are any. Until the walk has reached the job, it counts
+// only in that of all jobs; see sortIn.
 func (r *Rules) TakeSlot(h uint32, e *table.Entry, key uint64) {
 	q := r.queues[e.Queue]
-	if q.lanes != nil {
-		r.takeLaneSlots(h, key)
-	}
-	if q.whole != nil {
-		r.takeQueueSlot(h, q, key)
-	}
-}
-
-// takeQueueSlot counts a lease in the limit of all jobs of a queue.
-func (r *Rules) takeQueueSlot(h uint32, q *Queue, key uint64) {
-	if q.whole.limit != (core.Throttle{}) {
-		r.takeSlot(&r.ensureLimits(h).whole, q.whole, h, key, table.TimerSlot)
+	if l := r.laneOf(h, q.lanes); l != nil {
+		r.takeSlots(h, l.buckets, key)
+	} else if b := q.inForce(); b != nil {
+		r.takeSlots(h, []*bucket{ofQueue: b}, key)
 	}
 }
 
-// takeLaneSlots counts a lease in the buckets of its lane.
-func (r *Rules) takeLaneSlots(h uint32, worker uint64) {
-	l := r.limitsOf(h).lane
-	l.slots = make([]bucketSlot, len(l.buckets))
-	l.leased++
-	for i, b := range l.buckets {
-		switch {
-		case b == nil:
-		case i == ofKey:
-			r.takeSlot(&l.slots[i], b, h, worker, table.TimerKeySlot)
-		default:
-			r.takeSlot(&l.slots[i], b, h, worker, table.TimerTypeSlot)
+// takeSlots counts a lease in those of its buckets in which it has had no slot.
+func (r *Rules) takeSlots(h uint32, buckets []*bucket, worker uint64) {
+	x := r.ensureLimits(h)
+	if len(x.slots) <= ofQueue+1 && len(buckets) > ofQueue+1 {
+		x.lane.leased++
+	}
+	if more := len(buckets) - len(x.slots); more > 0 {
+		x.slots = append(x.slots, make([]bucketSlot, more)...)
+	}
+	for i, b := range buckets {
+		s := &x.slots[i]
+		if b == nil || *s != (bucketSlot{}) {
+			continue
+		}
+		r.takeSlot(s, b, h, worker)
+		if b.limit.SlotFor > 0 {
+			at := r.table.Now.Add(b.limit.SlotFor)
+			s.timer = r.table.Timers.Add(at, timer.Owner{Kind: slotTimers[i], Handle: h})
 		}
 	}
 }
@@ -109,31 +114,29 @@ func (r *Rules) FreeSlot(h uint32, e *table.Entry) {
 	}
 	if x := r.limitsOf(h); x != nil {
 		r.freeLaneSlots(h)
-		r.freeSlot(&x.whole, h)
+		for i := range x.slots {
+			r.freeSlot(&x.slots[i], h)
+		}
+		x.slots = nil
 	}
 }
 
-// freeLaneSlots removes a job from the buckets of its lane.
+// freeLaneSlots removes a job from the buckets of its lane, but not from that of its queue, which outlives lanes.
 func (r *Rules) freeLaneSlots(h uint32) {
-	if x := r.limitsOf(h); x != nil && x.lane != nil && x.lane.slots != nil {
-		x.lane.leased--
-		for i := range x.lane.slots {
-			r.freeSlot(&x.lane.slots[i], h)
-		}
-		x.lane.slots = nil
+	x := r.limitsOf(h)
+	if x == nil || len(x.slots) <= ofQueue+1 {
+		return
 	}
+	x.lane.leased--
+	for i := range x.slots[ofQueue+1:] {
+		r.freeSlot(&x.slots[ofQueue+1+i], h)
+	}
+	x.slots = x.slots[:ofQueue+1]
 }
 
 // SlotTimeout frees a slot of a job whose lease continues. kind is the deadline of the slot.
 func (r *Rules) SlotTimeout(h uint32, kind uint8) {
-	x := r.limitsOf(h)
-	s := &x.whole
-	switch kind {
-	case table.TimerTypeSlot:
-		s = &x.lane.slots[ofType]
-	case table.TimerKeySlot:
-		s = &x.lane.slots[ofKey]
-	}
+	s := &r.limitsOf(h).slots[slices.Index(slotTimers[:], kind)]
 	s.timer = 0
 	r.freeSlot(s, h)
 	s.over = true

@@ -12,7 +12,7 @@ import (
 func (m *Machine) cancel(c *client, op *core.Cancel) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if len(op.Also) == 0 && op.Dependents == core.DependentsBreak {
-		if !m.rejected(c, op.Tag, e, err) {
+		if !m.stopsHere(c, op.Tag, e, err) {
 			m.cancelOne(c, op, h, e)
 		}
 		return
@@ -24,7 +24,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 			err = m.outsideDependents(named)
 		}
 	}
-	if m.rejectedBy(c, op.Tag, e, err) {
+	if m.stopsHereBy(c, op.Tag, e, err) {
 		return
 	}
 	m.cancelAll(c, op, e, named)
@@ -104,7 +104,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	if err == nil && !enqueueable(e.State) {
 		err = core.ErrInvalid
 	}
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -171,7 +171,7 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 	if err == nil && (e.State == core.Done || e.Has(table.Ephemeral)) {
 		err = core.ErrInvalid
 	}
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -348,14 +348,6 @@ func (m *Machine) purgeJob(h uint32, by core.Protocol) {
 	m.count(e.Origin, by, func(t *core.Totals) { t.Cancelled++ })
 	m.queues[e.Queue].counts.of(by).cancelled++
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
-}
-
-// dropType ends a job's use of the name of its type.
-func (m *Machine) dropType(e *table.Entry) {
-	if e.Kind != 0 && m.table.ReleaseType(e) {
-		m.meters.ForgetKind(e.Kind)
-	}
-	e.Kind = 0
 }
 
 // A job whose worker was asked to stop stays leased until the worker finishes it or the lease ends. Then it ends as

@@ -10,59 +10,6 @@ import (
 	"broker/core/internal/timer"
 )
 
-// client is the machine's state of one connection.
-type client struct {
-	id       core.ClientID
-	slot     uint32
-	protocol core.Protocol
-	address  string
-	identity string
-	name     string
-	worker   string // id of its last lease
-	openedAt core.Instant
-	works    bool // the client has requested jobs
-	closable bool // the client has a connection that can be closed
-	unlisted bool // the client is left out of lists and counts
-	left     bool // the client is closed, and what it had is being given back; see part
-	replies  []core.Reply
-	work     []Work // data that replies need from the store
-	touched  bool   // the client is in the list of clients with replies
-	// The newest open batch, and the newest batch in flight, on which replies of the client depend.
-	waitsOpen, waitsInflight core.Commit
-
-	parked      bool // a lease is waiting
-	byAbility   bool // the lease is for the queues of its registrations, including future ones
-	lease       core.Lease
-	sleeping    bool // waiting to be woken
-	sleepTag    uint64
-	waitEntries uint32 // its entries in wait lists
-	wait        timer.ID
-	wakeTarget  uint32 // queue of the job that it was woken for, until it responds
-	abilities   []ability
-	turn        int // position of the round-robin
-
-	held     []uint32 // jobs leased to this connection
-	releases []uint32 // queues whose jobs it is giving back (releaseNext); zero: all queues
-	looked   int      // how many of its jobs have not been looked at yet
-	reads    []read   // leased jobs whose bodies are being read
-	fetching *fetching
-	watches  uint32 // head of its watchers
-
-	holding []uint32 // queues; see core.HoldQueue
-
-	subscriptions int
-
-	own   *consumer // worker for which it leases jobs as a connection; nil: none
-	named *consumer // worker with the name in its last lease; nil: none
-}
-
-// ability is the registration of a connection for a queue.
-type ability struct {
-	queue    uint32
-	times    int // registrations
-	leaseFor time.Duration
-}
-
 // OpenClient registers a client.
 func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.ClientID {
 	m.setNow(now)
@@ -84,20 +31,6 @@ func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.Client
 		m.stats.Clients[o.Protocol]++
 	}
 	return c.id
-}
-
-// maxClients is the maximum number of open clients: slots have 24 bits in a ClientID.
-const maxClients = 1 << 24
-
-// Slot is the slot number in a ClientID.
-func Slot(id core.ClientID) uint32 { return uint32(id) & (maxClients - 1) }
-
-func (m *Machine) client(id core.ClientID) *client {
-	slot := Slot(id)
-	if int(slot) >= len(m.clients) || m.clients[slot] == nil || m.clients[slot].id != id || m.clients[slot].left {
-		return nil
-	}
-	return m.clients[slot]
 }
 
 // CloseClient removes a client: it stops waiting, and leases held by its connection are released, in steps.
@@ -227,6 +160,7 @@ func (m *Machine) register(c *client, op *core.Register) {
 	// otherwise this is the first; searching thousands of registrations for each new one would be slow
 	if q.workers > 1 {
 		for i := range c.abilities {
+			m.looked++
 			if c.abilities[i].queue == n {
 				c.abilities[i].times++
 				c.abilities[i].leaseFor = op.LeaseFor
@@ -261,6 +195,7 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 			return
 		}
 	}
+	m.looked += len(c.abilities)
 	kept := c.abilities[:0]
 	for _, a := range c.abilities {
 		if only != 0 && a.queue != only {
@@ -314,6 +249,7 @@ func (m *Machine) unregistered(a ability) {
 
 // joinByAbility appends a client to the wait lists of the queues for which it is registered.
 func (m *Machine) joinByAbility(c *client) {
+	m.looked += len(c.abilities)
 	for _, a := range c.abilities {
 		m.join(c, a.queue, m.queues[a.queue], false)
 	}
@@ -359,6 +295,7 @@ func (m *Machine) workFor(c *client) uint32 {
 		return 0
 	}
 	for _, a := range c.abilities {
+		m.looked++
 		if q := m.queues[a.queue]; m.stopped == nil && m.runnable(q) != 0 && m.slotFor(q, c, &asleep) {
 			return a.queue
 		}

@@ -15,7 +15,7 @@
 //	f1 submit mail body=hello max-fails=3      submit.go admits the job: a new table.Entry, in the order of its queue
 //	    f1: submitted 1 held                   the reply depends on the open batch
 //	    1: gone > ready
-//	commit                                     unstored.go: Seal takes the changed jobs; the engine stores the batch
+//	commit                                     promise.go: Seal takes the changed jobs; the engine stores the batch
 //	    new 1                                  and then lets the held replies leave
 //	g1 lease mail                              lease.go: the first job of the queue that no limit or order holds back
 //	    g1: assigned 1 attempt=1 body="hello"  not held: a crash gives the job back, as a lost connection does
@@ -39,9 +39,12 @@
 //
 // # Files
 //
-// machine.go has Apply, dispatch.go the list of operations. The life of a job is in submit.go, lease.go, holder.go,
-// finish.go, cancel.go, move.go, rerun.go, update.go and expire.go; what holds it back in pause.go, depend.go,
-// callback.go, limit_host.go and policy.go; what is stored when in unstored.go and promise.go. inspect.go, lists.go,
-// find.go, event.go and watch.go show it to clients. want.go gets data that only the store has; replay.go and follow.go
-// make a machine of a store; check.go verifies the invariants.
+// machine.go has what the machine knows of itself and of a client, and Apply; queues.go a queue and its settings;
+// dispatch.go the list of operations and those that apply a list. The life of a job is in submit.go, lease.go,
+// holder.go, finish.go, cancel.go, move.go, rerun.go, update.go and expire.go; what holds it back in pause.go,
+// depend.go and policy.go; what is stored when, and which replies wait for it, in promise.go. What clients and their
+// workers do is in client.go, consumer.go, serve.go and, at a new leader, resume.go. inspect.go, lists.go, event.go and
+// watch.go show jobs to clients. parts.go has what the parts of the machine see of it, and what is counted. want.go
+// gets data that only the store has; replay.go makes a machine of a store and keeps one up to date; check.go and
+// effort.go verify the invariants and count the work.
 package machine

@@ -26,7 +26,7 @@ var succeeded = &core.Outcome{Success: true}
 
 func (m *Machine) complete(c *client, op *core.Complete) {
 	h, e, err := m.authorizeEnd(c, op.Ref, &op.If, op.Authority)
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -187,7 +187,7 @@ func (m *Machine) askedUntil(h uint32, e *table.Entry, finished core.Instant) co
 // fail handles a failure reported by a worker; the job's policy decides what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
 	h, e, err := m.authorizeEnd(c, op.Ref, &op.If, op.Authority)
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -391,7 +391,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if errors.Is(err, core.ErrFinished) {
 		err = nil // late progress is kept with the outcome
 	}
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	var p *core.Progress
@@ -414,6 +414,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	}
 	if e.Watchers != 0 && !op.Heartbeat {
 		m.watchers.Each(e, func(_ uint32, w *watch.Watcher) {
+			m.looked++
 			if w.Kind == core.WatchStream {
 				m.reply(m.clients[w.Client], core.Reply{
 					Kind: core.Progressed, Tag: w.Tag, Seq: e.Seq, Progress: p, Commit: m.table.JobCommit(e),
@@ -456,6 +457,7 @@ func (m *Machine) sendData(c *client, op *core.SendData) {
 		m.table.Collect(m.table.EnsureTransient(h), op.Data)
 	}
 	m.watchers.Each(e, func(_ uint32, w *watch.Watcher) {
+		m.looked++
 		if w.Kind == core.WatchStream {
 			m.reply(m.clients[w.Client], core.Reply{Kind: kind, Tag: w.Tag, Seq: e.Seq, Data: op.Data})
 		}
@@ -481,12 +483,25 @@ func (m *Machine) keepDone(c *client, op *core.KeepDone) {
 	default:
 		m.retentions[strings.Clone(op.Queue)] = r
 	}
-	for n, q := range m.queues {
-		if q != nil && (op.Queue == "" || q.Name == op.Queue) {
-			m.setRetention(uint32(n), q)
-		}
+	if op.Queue == "" {
+		next := uint32(0)
+		m.inSteps(func() (more bool) {
+			next++
+			m.retentionChanged(next)
+			return int(next) < len(m.queues)
+		})
+	} else {
+		m.retentionChanged(m.table.QueueNumber(op.Queue))
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
+}
+
+// retentionChanged applies a changed Retention to a queue, if there is one of that number.
+func (m *Machine) retentionChanged(n uint32) {
+	m.table.Touched++
+	if int(n) < len(m.queues) && m.queues[n] != nil {
+		m.setRetention(n, m.queues[n])
+	}
 }
 
 // setRetention applies the Retention of a queue, and removes jobs beyond the new limit.

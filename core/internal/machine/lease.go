@@ -61,6 +61,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		first = c.turn
 	}
 	for i := range op.Queues {
+		m.looked++
 		k := (first + i) % len(op.Queues)
 		q := m.table.QueueNumber(op.Queues[k])
 		if q == 0 || m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
@@ -151,6 +152,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		return 0, 0
 	}
 	for i := range c.abilities {
+		m.looked++
 		k := (c.turn + len(c.abilities) - 1 - i) % len(c.abilities)
 		number := c.abilities[k].queue
 		q := m.queues[number]
@@ -221,6 +223,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 		return
 	}
 	m.visitMark++
+	m.looked += len(op.Queues)
 	for _, name := range op.Queues {
 		if n, q := m.queueWaitedOn(name); !m.visited(n) {
 			if op.KeepQueues {
@@ -331,11 +334,11 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	m.count(e.Origin, c.protocol, func(t *core.Totals) { t.Leased++ })
 	q.counts.of(c.protocol).leased++
+	commit := m.table.WindowCommit(e, m.table.Payload(h))
 	if m.storesLease(e, op.Holder) {
 		e.Set(table.Changed)
 		m.table.Touch(h, e)
 	}
-	commit := core.Commit(0)
 	if m.opts.AwaitLeases {
 		commit = m.table.JobCommit(e)
 	}
@@ -386,17 +389,6 @@ func (m *Machine) grantFor(e *table.Entry, op *core.Lease, limit time.Duration) 
 		granted = table.Millis(m.opts.DefaultLease)
 	}
 	return granted
-}
-
-// unlock frees the unique key of a job before its end.
-func (m *Machine) unlock(h uint32) {
-	e := m.table.At(h)
-	if x := m.table.Optional(h); x != nil && x.UniqueStart {
-		x.StartKey = e.Unique
-	}
-	m.table.FreeUnique(h, e)
-	e.Set(table.Unlocked | table.Changed)
-	m.table.Touch(h, e)
 }
 
 // slotFor reports whether the limits of the queue allow this lease.
@@ -527,7 +519,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	if err == nil {
 		err = m.leaseJobRefusal(h, e, op)
 	}
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	stops := e.Has(table.Stopping)

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/core/internal/find"
 	"broker/core/internal/table"
-	"broker/core/internal/telemetry"
 )
 
 func (m *Machine) listQueues(c *client, op *core.ListQueues) {
@@ -71,7 +71,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Paused: q.paused, PausedUntil: m.table.Timers.At(q.pauseTimer), PausedFor: q.pausedFor,
 		KnownSince: q.knownSince, Max: q.max, Throttle: q.Throttle(), Counts: q.counts.all(),
 	}
-	i.InRate, i.OutRate = m.meters.Rates(&q.metered)
+	i.InRate, i.OutRate, i.Measured = m.meters.Rates(&q.metered)
 	if at := m.table.OldestReady(&q.Queue.Queue); at != 0 {
 		i.OldestAge = m.table.Now.Sub(at)
 	}
@@ -81,7 +81,8 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 	return i
 }
 
-// A page also ends when it has looked at maxPage numbers of clients or workers, whether they are in use or not.
+// A page also ends when it has looked at maxPage numbers of clients or workers, whether they are in use or not, and
+// names of queues of clients.
 
 // pageLimit returns the number of rows to return for a requested limit.
 func pageLimit(asked int) int {
@@ -108,6 +109,9 @@ func (m *Machine) listClients(c *client, op *core.ListClients) {
 			continue
 		}
 		answer.Clients = append(answer.Clients, m.clientInfo(cl))
+		names := len(answer.Clients[len(answer.Clients)-1].Queues)
+		looks += names
+		m.table.Touched += names
 	}
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: answer})
 }
@@ -117,11 +121,13 @@ func (m *Machine) clientInfo(c *client) core.ClientInfo {
 		ID: c.id, Protocol: c.protocol, Address: c.address, Identity: c.identity, Name: c.name, Worker: c.worker,
 		OpenedAt: c.openedAt, Parked: c.parked, Sleeping: c.sleeping, Held: m.heldJobs(c.held),
 	}
-	for _, a := range c.abilities {
+	for _, a := range c.abilities[:min(len(c.abilities), core.MaxQueuesShown)] {
 		i.Queues = append(i.Queues, m.queues[a.queue].Name)
 	}
 	if c.parked && !c.byAbility {
-		m.waiters.Each(c.waitEntries, func(n uint32) { i.Queues = append(i.Queues, m.queues[n].Name) })
+		m.waiters.First(c.waitEntries, core.MaxQueuesShown, func(n uint32) {
+			i.Queues = append(i.Queues, m.queues[n].Name)
+		})
 		slices.Reverse(i.Queues) // entries are in reverse order
 	}
 	return i
@@ -180,42 +186,100 @@ func (m *Machine) Disconnected(fn func(slot uint32)) {
 	m.disconnected = m.disconnected[:0]
 }
 
-// totalsMeta is the name of the meta entry with the counters.
-const totalsMeta = "core/totals"
+// noneFound is the answer of a search without results; read-only.
+var noneFound core.Answer
 
-// count adds to the totals of the server, of the job's protocol and of the client's protocol.
-func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
-	add(&m.stats.Totals)
-	add(&m.stats.ByOrigin[origin])
-	add(&m.stats.ByWorker[by])
-	m.statsDirty = m.opts.Persist
-}
-
-// Stats returns a snapshot of the counters.
-func (m *Machine) Stats() *core.Stats {
-	s := m.stats
-	s.Jobs = m.table.InState
-	s.Queues, s.Batches, s.History = m.table.QueueCount(), m.batches.Count(), m.history.Days(m.table.Now)
-	return &s
-}
-
-// resetCounters sets the counts of one protocol's clients and jobs to zero.
-func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
-	gone := telemetry.Counters(&m.stats.ByWorker[op.Origin])
-	for i, n := range telemetry.Counters(&m.stats.Totals) {
-		*n -= *gone[i]
+// findJobs lists jobs.
+func (m *Machine) findJobs(c *client, op *core.Find) {
+	// workers ask for this very often
+	if op.Filter.CancelRequested && m.table.StopCount() == 0 && op.Cursor == "" && !op.WithCount {
+		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &noneFound})
+		return
 	}
-	m.stats.ByOrigin[op.Origin], m.stats.ByWorker[op.Origin] = core.Totals{}, core.Totals{}
-	m.history.Forget(op.Origin)
-	if m.opts.Persist {
-		m.table.AddMeta(m.sealStats) // with the open batch, even if that is otherwise empty
+	s, err := find.New(m.table, findHost{m}, m.effort, &m.climbs, op)
+	if err != nil {
+		m.failed(c, op.Tag, err)
+		return
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
+	if op.Filter.NeedsRecords() { // the engine continues outside the lock
+		m.replyWith(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.table.JobGone(), Answer: &core.Answer{}},
+			Work{Needs: FoundByRecords, Find: op})
+		return
+	}
+	page := m.findPage(s, pageLimit(op.Limit), op.Brief)
+	r := core.Reply{
+		Kind: core.Listed, Tag: op.Tag, Jobs: page.Jobs, Commit: page.Commit,
+		Answer: &core.Answer{NextCursor: page.Next, Stopped: page.Stopped},
+	}
+	if op.WithCount {
+		r.Count, r.CountExact = s.Count()
+	}
+	if op.WithFailures > 0 && s.CountsFailures() {
+		r.Failures = s.Failures(op.WithFailures)
+	}
+	if op.Brief {
+		m.reply(c, r)
+		return
+	}
+	m.replyWith(c, r, Work{Needs: FoundJobs})
 }
 
-// sealStats adds the entries of the counters.
-func (m *Machine) sealStats(into []core.MetaEntry) []core.MetaEntry {
-	m.statsDirty = false
-	t := telemetry.Totals{Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker}
-	return m.history.Seal(append(into, core.MetaEntry{Name: totalsMeta, Value: t.Encode()}))
+// Page is one page of a list of jobs.
+type Page struct {
+	Jobs    []core.JobInfo
+	Cursors []string // after each of Jobs
+	Next    string   // start of the next page; empty: the last page
+	Stopped bool     // the page is short because the limit of examined jobs was reached
+	Commit  core.Commit
+}
+
+// FindPage finds up to limit jobs as far as the index can tell: it ignores the conditions of the filter for which
+// NeedsRecords is true.
+func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit int) (Page, error) {
+	m.setNow(now)
+	again := *op
+	again.Cursor = cursor
+	s, err := find.New(m.table, findHost{m}, m.effort, &m.climbs, &again)
+	if err != nil {
+		return Page{}, err
+	}
+	p := m.findPage(s, limit, false)
+	for i := range p.Jobs {
+		h := m.table.Handle(p.Jobs[i].Seq)
+		p.Cursors = append(p.Cursors, s.CursorAt(h))
+		if op.Filter.FailedBy != "" {
+			p.Jobs[i].Timeline = m.table.TimelineOf(h)
+		}
+	}
+	return p, nil
+}
+
+// findPage fills a page.
+func (m *Machine) findPage(s *find.Search, limit int, brief bool) (p Page) {
+	p.Commit = m.table.JobGone()
+	p.Jobs = make([]core.JobInfo, 0, min(limit, 64))
+	p.Next, p.Stopped = s.Page(limit, func(h uint32) {
+		p.Jobs = append(p.Jobs, m.jobInfo(h, brief))
+		p.Commit = max(p.Commit, m.table.JobCommit(m.table.At(h)))
+	})
+	return p
+}
+
+// findHost is the machine as a search sees it.
+type findHost struct{ m *Machine }
+
+// ConnName implements find.Host.
+func (c findHost) ConnName(slot uint32) string { return c.m.clients[slot].name }
+
+// IsConnName implements find.Host.
+func (c findHost) IsConnName(name string) bool {
+	return slices.ContainsFunc(c.m.clients, func(x *client) bool { return x != nil && x.name == name })
+}
+
+// BatchParent implements find.Host.
+func (c findHost) BatchParent(number uint64) (parent uint64, is bool) {
+	if g := c.m.batches.Find(number); g != nil {
+		return g.ParentNumber(), true
+	}
+	return 0, false
 }

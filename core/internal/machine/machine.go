@@ -17,6 +17,7 @@ import (
 	"broker/core/internal/schedule"
 	"broker/core/internal/table"
 	"broker/core/internal/telemetry"
+	"broker/core/internal/timer"
 	"broker/core/internal/watch"
 )
 
@@ -38,6 +39,7 @@ type Options struct {
 	StartedAt   core.Instant
 	Format      func() int // of the entries from now on; nil: the newest format
 	Resumes     bool       // connections may resume leases of the previous process until Settle, which must be called
+	Term        uint64     // of this leader of a cluster; zero: there is no cluster
 }
 
 // Machine holds the index of all jobs and makes all decisions. Not safe for concurrent use.
@@ -86,12 +88,66 @@ type Machine struct {
 	refuse        error                     // why no stored jobs are admitted
 	draining      bool                      // no job is handed out
 	resumed       uint32                    // after a drain: the next queue to serve; zero: all are served
-	shut          bool                      // no job is admitted
+	refusing      bool                      // no job is admitted
 	stopped       error                     // why nothing may change
 	list          *plan.List                // the current atomic list, usually nil
 	restoring     restoring
 	steps         steps
 	overrun       error // the first operation that did more than it may; see effort.go
+	looked        int   // names at which the current operation has looked; see effort.go
+}
+
+// client is the machine's state of one connection.
+type client struct {
+	id       core.ClientID
+	slot     uint32
+	protocol core.Protocol
+	address  string
+	identity string
+	name     string
+	worker   string // id of its last lease
+	openedAt core.Instant
+	works    bool // the client has requested jobs
+	closable bool // the client has a connection that can be closed
+	unlisted bool // the client is left out of lists and counts
+	left     bool // the client is closed, and what it had is being given back; see part
+	replies  []core.Reply
+	work     []Work // data that replies need from the store
+	touched  bool   // the client is in the list of clients with replies
+	// The newest open batch, and the newest batch in flight, on which replies of the client depend.
+	waitsOpen, waitsInflight core.Commit
+
+	parked      bool // a lease is waiting
+	byAbility   bool // the lease is for the queues of its registrations, including future ones
+	lease       core.Lease
+	sleeping    bool // waiting to be woken
+	sleepTag    uint64
+	waitEntries uint32 // its entries in wait lists
+	wait        timer.ID
+	wakeTarget  uint32 // queue of the job that it was woken for, until it responds
+	abilities   []ability
+	turn        int // position of the round-robin
+
+	held     []uint32 // jobs leased to this connection
+	releases []uint32 // queues whose jobs it is giving back (releaseNext); zero: all queues
+	looked   int      // how many of its jobs have not been looked at yet
+	reads    []read   // leased jobs whose bodies are being read
+	fetching *fetching
+	watches  uint32 // head of its watchers
+
+	holding []uint32 // queues; see core.HoldQueue
+
+	subscriptions int
+
+	own   *consumer // worker for which it leases jobs as a connection; nil: none
+	named *consumer // worker with the name in its last lease; nil: none
+}
+
+// ability is the registration of a connection for a queue.
+type ability struct {
+	queue    uint32
+	times    int // registrations
+	leaseFor time.Duration
 }
 
 // New returns an empty machine.
@@ -117,7 +173,8 @@ func New(o Options) *Machine {
 }
 
 // Apply processes operations of one client, in order, at the instant now, which must not go back. It returns the number
-// of processed operations. It stops before an operation that needs data that is not in memory; see Wants.
+// of processed operations. It stops before an operation that needs data that is not in memory, see Wants, and after
+// much work, see workOver: the caller goes on with the other operations, after others have had the lock.
 func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	m.setNow(now)
 	c := m.client(id)
@@ -125,6 +182,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 		return len(ops)
 	}
 	m.actor = c
+	work := 0
 	for i, op := range ops {
 		if m.stopped != nil && !op.ReadOnly() {
 			m.failed(c, op.TagOf(), m.stopped)
@@ -155,8 +213,25 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 		if m.table.Touched > freeEffort {
 			m.judge(op)
 		}
+		if work += m.work(); work > freeEffort && i+1 < len(ops) && m.workOver(work, ops) {
+			return i + 1
+		}
 	}
 	return len(ops)
+}
+
+// maxClients is the maximum number of open clients: slots have 24 bits in a ClientID.
+const maxClients = 1 << 24
+
+// Slot is the slot number in a ClientID.
+func Slot(id core.ClientID) uint32 { return uint32(id) & (maxClients - 1) }
+
+func (m *Machine) client(id core.ClientID) *client {
+	slot := Slot(id)
+	if int(slot) >= len(m.clients) || m.clients[slot] == nil || m.clients[slot].id != id || m.clients[slot].left {
+		return nil
+	}
+	return m.clients[slot]
 }
 
 // Now returns the time of the machine: the latest instant it was given, adjusted when the clock is set.

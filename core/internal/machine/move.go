@@ -14,10 +14,10 @@ import (
 func (m *Machine) moveJob(c *client, op *core.Move) {
 	h, e, after, err := m.moveRefusal(c, op)
 	j, wanted, err := m.wholeJob(c, h, err)
-	if wanted || m.rejectedBy(c, op.Tag, e, err) {
+	if wanted || m.stopsHereBy(c, op.Tag, e, err) {
 		return
 	}
-	e.Epoch++
+	m.raiseEpoch(e)
 	if op.Queue != "" {
 		typ := m.table.TypeOf(e)
 		if op.Set.Type != nil {
@@ -176,20 +176,6 @@ func (m *Machine) moveSpent(c *client, op *core.MoveSpent) {
 	m.storeQueue(q)
 	m.dropIdle(n)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.table.Promise()})
-}
-
-func (q *jobQueue) setSpent(rule core.SpentRule) {
-	q.spent = nil
-	if rule.Leases > 0 {
-		q.spent = &rule
-	}
-}
-
-func (q *jobQueue) spentRule() (rule core.SpentRule) {
-	if q.spent != nil {
-		rule = *q.spent
-	}
-	return rule
 }
 
 // leasesHere returns how many leases a job has had since it moved by a SpentRule; without a move, all.

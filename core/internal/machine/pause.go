@@ -98,8 +98,8 @@ func (m *Machine) free(n uint32) {
 // drain stops or resumes handing out jobs, and admitting them. When it resumes, the clients that wait are served in
 // steps, queue by queue.
 func (m *Machine) drain(c *client, op *core.Drain) {
-	m.draining, m.shut = op.On, op.RefuseJobs
-	m.stats.Draining, m.stats.Refusing = m.draining, m.shut
+	m.draining, m.refusing = op.On, op.RefuseJobs
+	m.stats.Draining, m.stats.Refusing = m.draining, m.refusing
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 	idle := m.resumed == 0
 	m.resumed = 0
@@ -126,7 +126,7 @@ func (m *Machine) resumeNext() (more bool) {
 // closedTo returns why ephemeral or stored jobs are refused now, or nil.
 func (m *Machine) closedTo(ephemeral bool) error {
 	switch {
-	case m.shut:
+	case m.refusing:
 		return core.ErrDraining
 	case ephemeral:
 		return nil

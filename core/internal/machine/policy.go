@@ -207,7 +207,7 @@ func (m *Machine) rehome(h uint32, e *table.Entry, to, why string) {
 	if e.Has(table.HasTransient) {
 		m.table.DropCollected(m.table.Transient(h))
 	}
-	e.Epoch++
+	m.raiseEpoch(e)
 	e.ReadyAt, e.LeasedAt, e.LostLeases = m.table.Now, 0, 0
 	e.Clear(table.ScheduledOrder | table.Requeued)
 	e.Set(table.Changed)

@@ -48,6 +48,29 @@ type jobQueue struct {
 	spent        *core.SpentRule // nil: none
 }
 
+// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision,
+// because decisions must not interleave.
+func (m *Machine) offer(n uint32) {
+	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
+		q.offered = true
+		m.offers = append(m.offers, n)
+	}
+}
+
+func (q *jobQueue) setSpent(rule core.SpentRule) {
+	q.spent = nil
+	if rule.Leases > 0 {
+		q.spent = &rule
+	}
+}
+
+func (q *jobQueue) spentRule() (rule core.SpentRule) {
+	if q.spent != nil {
+		rule = *q.spent
+	}
+	return rule
+}
+
 // lifetime says how long a queue without jobs, workers and settings is kept.
 type lifetime uint8
 

@@ -13,7 +13,7 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 	if err == nil {
 		err = m.rerunRefusal(h, e)
 	}
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	if x := m.table.Optional(h); x != nil && x.StartKey != (table.Digest{}) {
@@ -73,7 +73,7 @@ func (m *Machine) resubmit(c *client, op *core.Resubmit) {
 		err = errNotEnded
 	}
 	j, wanted, err := m.wholeJob(c, h, err)
-	if wanted || m.rejected(c, op.Tag, e, err) {
+	if wanted || m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	m.submit(c, &core.Submit{Tag: op.Tag, Job: m.copyOf(e, j)})

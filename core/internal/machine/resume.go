@@ -20,7 +20,7 @@ func (m *Machine) submitAgain(c *client, op *core.Submit) (replied bool) {
 	h := m.table.Handle(seq)
 	switch {
 	case m.list != nil, seq == 0 || seq >= m.table.NextSeq:
-		m.rejected(c, op.Tag, nil, core.ErrInvalid)
+		m.stopsHere(c, op.Tag, nil, core.ErrInvalid)
 		return true
 	case h != 0:
 		m.coalesce(c, op, h)
@@ -35,7 +35,8 @@ func (m *Machine) submitAgain(c *client, op *core.Submit) (replied bool) {
 // resumeLease continues a lease that a client had from an earlier leader.
 func (m *Machine) resumeLease(c *client, op *core.LeaseJob) {
 	h, e, err := m.findIf(op.Ref, &op.If)
-	if err == nil && !m.mayHaveBeenLeased(e) {
+	has := err == nil && isLeasedBy(e, op)
+	if err == nil && !has && !m.mayHaveBeenLeased(e) {
 		err = core.ErrNotLeased
 	}
 	lease := &core.Lease{Holder: core.HeldByNobody, Worker: op.Worker}
@@ -48,7 +49,13 @@ func (m *Machine) resumeLease(c *client, op *core.LeaseJob) {
 	if err == nil && (op.ByConn && op.Worker != "" || !op.ByConn && op.ResumesUntil == 0) {
 		err = core.ErrInvalid
 	}
-	if m.rejected(c, op.Tag, e, err) {
+	if m.stopsHere(c, op.Tag, e, err) {
+		return
+	}
+	if has {
+		m.reply(c, core.Reply{
+			Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: m.table.JobCommit(e),
+		})
 		return
 	}
 	m.worksNow(c)
@@ -62,10 +69,11 @@ func (m *Machine) resumeLease(c *client, op *core.LeaseJob) {
 	if ended.rerun {
 		e.Set(table.Rerun)
 	}
-	had := op.Resumes
-	e.Epoch, e.Attempts = max(e.Epoch, had.Epoch)-1, max(had.Attempts, 1)
+	had, epoch := op.Resumes, e.Epoch
+	e.Attempts = max(had.Attempts, 1)
 	m.limits.LeasedAnyway(&m.queues[e.Queue].Queue, h, e)
 	m.grant(c, lease, h, e, 0)
+	e.Epoch = max(epoch, had.Epoch)
 	m.waited = 0
 	m.table.Unlist(h, e) // LeasedAt is its place
 	e.LeasedAt = min(had.LeasedAt, m.table.Now)
@@ -88,6 +96,13 @@ func (m *Machine) resumeLease(c *client, op *core.LeaseJob) {
 		commit = m.table.JobCommit(e)
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.Seq, Lease: m.grantOf(e), Commit: commit})
+}
+
+// isLeasedBy reports whether the history has the lease, which does not end with its connection: its node may not have
+// been told so.
+func isLeasedBy(e *table.Entry, op *core.LeaseJob) bool {
+	return e.State == core.Leased && !op.ByConn && e.HolderKind != core.HeldByConn &&
+		e.Epoch == op.Resumes.Epoch && e.LeasedAt == op.Resumes.LeasedAt
 }
 
 // Settle decides about the leases that the connections of the previous process or leader had, and that were not

@@ -1,14 +1,5 @@
 package machine
 
-// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision,
-// because decisions must not interleave.
-func (m *Machine) offer(n uint32) {
-	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
-		q.offered = true
-		m.offers = append(m.offers, n)
-	}
-}
-
 // serveOffers completes an operation: it handles broken jobs and serves the recorded queues. Both may produce more of
 // either.
 func (m *Machine) serveOffers() {

@@ -137,13 +137,19 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	}
 	if j.Unique == core.UniqueReplace {
 		if h := m.uniqueHolder(j); h != 0 {
-			return m.replaceable(h)
+			if a = m.replaceable(h); a.replaces != 0 && op.Watch != core.WatchNone && m.watchRefusal(h) != nil {
+				a.replaces, a.err = 0, m.watchRefusal(h)
+			}
+			return a
 		}
 	}
 	if j.Unique == core.UniqueCoalesce {
 		if h := m.uniqueHolder(j); h != 0 {
 			if !j.Ephemeral && m.table.At(h).Has(table.Ephemeral) && m.refuse != nil {
 				a.err = m.refuse // otherwise a client would be promised a job that is not stored
+			}
+			if op.Watch != core.WatchNone && a.err == nil {
+				a.err = m.watchRefusal(h)
 			}
 			a.joins = h
 			return a
@@ -327,14 +333,14 @@ func (m *Machine) replaceable(h uint32) (a admission) {
 func (m *Machine) replace(c *client, op *core.Submit, h uint32) {
 	e, set := m.table.At(h), m.replacement(h, op)
 	old, wanted, err := m.wholeJob(c, h, m.updateRefusal(e, &set))
-	if wanted || m.rejected(c, op.Tag, e, err) {
+	if wanted || m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
 	if e.Has(table.Ephemeral) {
 		m.makeDurable(h, e)
 		old = m.table.Payload(h)
 	}
-	e.Epoch++
+	m.raiseEpoch(e)
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.Seq, Existing: true}
 	if !e.Unstored() || len(op.Meta) > 0 {
 		r.Commit = m.table.Promise()
@@ -393,6 +399,17 @@ func (m *Machine) holderOf(n uint32, key table.Digest) uint32 {
 		return 0
 	}
 	return h
+}
+
+// unlock frees the unique key of a job before its end.
+func (m *Machine) unlock(h uint32) {
+	e := m.table.At(h)
+	if x := m.table.Optional(h); x != nil && x.UniqueStart {
+		x.StartKey = e.Unique
+	}
+	m.table.FreeUnique(h, e)
+	e.Set(table.Unlocked | table.Changed)
+	m.table.Touch(h, e)
 }
 
 // coalesceWithEnded replies to a submission that joins an ended job.

@@ -13,10 +13,10 @@ func (m *Machine) update(c *client, op *core.Update) {
 		err = m.updateRefusal(e, &op.Set)
 	}
 	j, wanted, err := m.wholeJob(c, h, err)
-	if wanted || m.rejected(c, op.Tag, e, err) {
+	if wanted || m.stopsHere(c, op.Tag, e, err) {
 		return
 	}
-	e.Epoch++
+	m.raiseEpoch(e)
 	m.acceptedChange(c, op.Tag, e)
 	m.setFields(h, e, j, &op.Set)
 	m.touchPayload(h, e)
@@ -78,6 +78,14 @@ func (m *Machine) setFields(h uint32, e *table.Entry, j *core.Job, set *core.Job
 		m.setBody(e, &n)
 	}
 	m.table.SetPayload(h, &n)
+}
+
+// dropType ends a job's use of the name of its type.
+func (m *Machine) dropType(e *table.Entry) {
+	if e.Kind != 0 && m.table.ReleaseType(e) {
+		m.meters.ForgetKind(e.Kind)
+	}
+	e.Kind = 0
 }
 
 // setBody records a new body for the store. The size of the stored body must be known until it is replaced.

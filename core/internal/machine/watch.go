@@ -1,10 +1,23 @@
 package machine
 
 import (
+	"fmt"
+
 	"broker/core"
 	"broker/core/internal/table"
 	"broker/core/internal/watch"
 )
+
+// errWatched refuses another client that wants to wait for a job.
+var errWatched = fmt.Errorf("%w: %d clients wait for the job already", core.ErrFull, core.MaxWatchers)
+
+// watchRefusal returns why no further client may watch a job.
+func (m *Machine) watchRefusal(h uint32) error {
+	if count, _ := m.watchers.Count(m.table.At(h)); count >= core.MaxWatchers {
+		return errWatched
+	}
+	return nil
+}
 
 // watch attaches a client to a job.
 func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until core.Instant) {
@@ -28,6 +41,7 @@ func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core
 	e := m.table.At(h)
 	job := m.table.Payload(h)
 	order := m.watchers.Of(e)
+	m.looked += len(order)
 	for i := len(order) - 1; i >= 0; i-- { // the first watcher is notified first
 		w := m.watchers.At(order[i])
 		r := core.Reply{
@@ -85,6 +99,8 @@ func (m *Machine) await(c *client, op *core.Await) {
 		m.refused(c, op.Tag, e, core.ErrNotFound)
 	case op.Deadline <= m.table.Now:
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.Seq})
+	case m.watchRefusal(h) != nil:
+		m.refused(c, op.Tag, e, m.watchRefusal(h))
 	default:
 		m.watch(c, h, core.WatchOutcome, op.Tag, op.Deadline)
 	}

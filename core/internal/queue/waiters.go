@@ -1,5 +1,7 @@
 package queue
 
+import "math"
+
 // Waiters holds the clients that wait on queues, the longest waiting first. One client may wait on many queues; each
 // entry is a node in a slab, linked in the Line of its queue and with the other entries of the client.
 type Waiters struct {
@@ -78,9 +80,13 @@ func (w *Waiters) Join(client, queue uint32, l *Line, entries *uint32, count boo
 }
 
 // Each calls fn with the queues on which a client waits, in reverse order of joining; fn must not change entries.
-func (w *Waiters) Each(entries uint32, fn func(queue uint32)) {
-	for i := entries; i != 0; i = w.nodes[i-1].sibling {
+func (w *Waiters) Each(entries uint32, fn func(queue uint32)) { w.First(entries, math.MaxInt, fn) }
+
+// First is Each for at most most queues.
+func (w *Waiters) First(entries uint32, most int, fn func(queue uint32)) {
+	for i := entries; i != 0 && most > 0; i = w.nodes[i-1].sibling {
 		fn(w.nodes[i-1].queue)
+		most--
 	}
 }
 

@@ -158,7 +158,7 @@ func (x *Schedules) scheduleRefusal(s *core.Schedule) error {
 	return nil
 }
 
-// scheduleFormRefusal returns errors that every version of the broker has rejected. Stored schedules are checked only
+// scheduleFormRefusal returns errors that every version of the broker has refused. Stored schedules are checked only
 // for these: limits that were reduced later must not prevent a store from opening.
 func scheduleFormRefusal(s *core.Schedule) error {
 	switch {

@@ -428,7 +428,7 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	inScan := s.Scan(context.Background(), nil, func(*record.Record) error {
 		closed := make(chan error)
 		go func() { closed <- s.Close() }()
-		for { // until Close rejects calls; it waits for this very scan
+		for { // until Close refuses calls; it waits for this very scan
 			if _, err := s.Job(1); err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func (g *useGuard) leave() {
 	}
 }
 
-// close rejects further calls and waits for those in progress. It returns true for the first caller only.
+// close refuses further calls and waits for those in progress. It returns true for the first caller only.
 func (g *useGuard) close() bool {
 	g.mu.Lock()
 	if g.closed {

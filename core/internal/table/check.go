@@ -388,13 +388,13 @@ func (c *Check) queueNames() {
 	for name, numbers := range x.folded {
 		folded += len(numbers)
 		for i, n := range numbers {
-			if FoldName(x.of[n]) != name || i > 0 && !t.nameBefore(numbers[i-1], n) {
+			if foldName(x.of[n]) != name || i > 0 && !t.nameBefore(numbers[i-1], n) {
 				c.fail("queues ignoring case: queue %d is out of order, or forgotten", n)
 			}
 		}
 	}
 	for _, name := range x.of {
-		if FoldName(name) != name {
+		if foldName(name) != name {
 			folded--
 		}
 	}

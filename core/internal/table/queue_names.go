@@ -17,7 +17,7 @@ type queueNames struct {
 	unsorted []uint32
 	hidden   int // queues that are not listed
 
-	// folded lists the queues whose name is not what FoldName makes of it, by that, in order of names.
+	// folded lists the queues whose name is not what foldName makes of it, by that, in order of names.
 	folded map[string][]uint32 // nil: there is none
 }
 
@@ -29,7 +29,7 @@ func (t *Table) addName(n uint32, name string) {
 		x.of = append(x.of, make([]string, int(n)+1-len(x.of))...)
 	}
 	x.of[n] = name
-	if folded := FoldName(name); folded != name {
+	if folded := foldName(name); folded != name {
 		at, _ := x.foldedAt(folded, name)
 		if x.folded == nil {
 			x.folded = map[string][]uint32{}
@@ -48,7 +48,7 @@ func (t *Table) removeName(n uint32) {
 	} else {
 		x.sorted.Remove(n, t.byName)
 	}
-	if folded := FoldName(x.of[n]); folded != x.of[n] {
+	if folded := foldName(x.of[n]); folded != x.of[n] {
 		at, _ := x.foldedAt(folded, x.of[n])
 		if x.folded[folded] = slices.Delete(x.folded[folded], at, at+1); len(x.folded[folded]) == 0 {
 			delete(x.folded, folded)
@@ -98,7 +98,7 @@ func (t *Table) SortedQueues() []uint32 { return t.sortNames().Slice(0, t.QueueC
 
 // QueueFold is the first queue with this name ignoring case, or zero.
 func (t *Table) QueueFold(name string) uint32 {
-	folded := FoldName(name)
+	folded := foldName(name)
 	first := t.names[folded]
 	if others := t.inOrder.folded[folded]; len(others) > 0 && (first == 0 || t.nameBefore(others[0], first)) {
 		first = others[0]
@@ -106,9 +106,9 @@ func (t *Table) QueueFold(name string) uint32 {
 	return first
 }
 
-// FoldName returns the same text for all texts that are equal ignoring case: for UTF-8 texts, those for which
+// foldName returns the same text for all texts that are equal ignoring case: for UTF-8 texts, those for which
 // strings.EqualFold is true. For most names it is the name itself.
-func FoldName(name string) string {
+func foldName(name string) string {
 	for i := range len(name) {
 		if c := name[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
 			return foldRest(name, i)
@@ -117,7 +117,7 @@ func FoldName(name string) string {
 	return name
 }
 
-// foldRest is FoldName for a name whose bytes before from do not change.
+// foldRest is foldName for a name whose bytes before from do not change.
 func foldRest(name string, from int) string {
 	folded := []byte(name[:from])
 	for i := from; i < len(name); {

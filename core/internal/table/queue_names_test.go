@@ -62,17 +62,17 @@ func TestFoldNameAgreesWithEqualFold(t *testing.T) {
 	t.Parallel()
 	for _, a := range foldTexts {
 		for _, b := range foldTexts {
-			got, want := FoldName(a) == FoldName(b), strings.EqualFold(a, b)
+			got, want := foldName(a) == foldName(b), strings.EqualFold(a, b)
 			if got != want && utf8.ValidString(a) && utf8.ValidString(b) {
 				t.Errorf("%q and %q: equal %v, want %v", a, b, got, want)
 			}
 		}
-		if folded := FoldName(a); FoldName(folded) != folded {
-			t.Errorf("%q becomes %q, and that %q", a, folded, FoldName(folded))
+		if folded := foldName(a); foldName(folded) != folded {
+			t.Errorf("%q becomes %q, and that %q", a, folded, foldName(folded))
 		}
 	}
-	if FoldName("A\xff") != FoldName("a\xff") || FoldName("a\xff") == FoldName("a\xfe") ||
-		FoldName("\xff") == FoldName("\ufffd") {
+	if foldName("A\xff") != foldName("a\xff") || foldName("a\xff") == foldName("a\xfe") ||
+		foldName("\xff") == foldName("\ufffd") {
 		t.Error("bytes that are not text are not compared as they are")
 	}
 }
@@ -90,7 +90,7 @@ func TestQueueIsFoundIgnoringCaseAsByAWalk(t *testing.T) {
 		}
 		asked, want := foldTexts[random.IntN(len(foldTexts))], ""
 		for _, q := range x.queues {
-			if q != nil && FoldName(q.Name) == FoldName(asked) && (want == "" || q.Name < want) {
+			if q != nil && foldName(q.Name) == foldName(asked) && (want == "" || q.Name < want) {
 				want = q.Name
 			}
 		}

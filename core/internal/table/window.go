@@ -128,3 +128,16 @@ func (t *Table) CheckWindows(fail func(format string, args ...any)) (timers int)
 
 // WindowPending returns the commit that a reply about a window depends on.
 func (t *Table) WindowPending(w *Window) core.Commit { return t.Pending(w.made) }
+
+// WindowCommit returns the commit that stores the window that a job has opened; zero if it is stored, or if there is
+// none. The job has not been changed by the decision that asks.
+func (t *Table) WindowCommit(e *Entry, j *core.Job) core.Commit {
+	if j == nil || !e.Has(Dirty|inflight) {
+		return 0
+	}
+	w := t.WindowOf(j)
+	if w == nil || w.Seq != e.Seq {
+		return 0
+	}
+	return t.WindowPending(w)
+}

@@ -282,9 +282,10 @@ func (x *Meters) fill(mt *Meter) {
 }
 
 // Rates returns how many jobs a second were submitted to a queue and done or failed in it, over the last minute.
-func (x *Meters) Rates(q *Queue) (in, out float64) {
+// measured is false for queues that share a meter with others; one that has had no job yet has zero of both.
+func (x *Meters) Rates(q *Queue) (in, out float64, measured bool) {
 	if q.meter == x.rest {
-		return 0, 0
+		return 0, 0, len(x.list) < x.limit
 	}
 	l := &q.meter.levels[core.Step2s]
 	for step := x.step - 30; step < x.step; step++ {
@@ -292,7 +293,7 @@ func (x *Meters) Rates(q *Queue) (in, out float64) {
 		in += float64(p.submitted)
 		out += float64(p.done) + float64(p.failed)
 	}
-	return in / 60, out / 60
+	return in / 60, out / 60, true
 }
 
 // Series returns the requested points; valid is false for an unknown step.

@@ -153,7 +153,7 @@ func (g *Guard) text() string {
 	return b.String()
 }
 
-// parse is the inverse of text; it rejects everything that text would not write.
+// parse is the inverse of text; it refuses everything that text would not write.
 func (g *Guard) parse(text string) error {
 	body, sum, ok := strings.Cut(text, "sum ")
 	want := fmt.Sprintf("%08x", crc32.Checksum([]byte(body), castagnoli))

@@ -10,13 +10,13 @@ import (
 // Table is a table whose jobs a test moves.
 type Table struct{ *table.Table }
 
-// Noon is when a new table begins.
-const Noon core.Instant = 1_900_000_000_000_000_000
+// noon is when a new table begins.
+const noon core.Instant = 1_900_000_000_000_000_000
 
 // New returns an empty table that records changes.
 func New() *Table {
 	t := &Table{table.New(table.Options{Persist: true, CacheBytes: 1 << 20})}
-	t.Now = Noon
+	t.Now = noon
 	return t
 }
 
