@@ -148,7 +148,7 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 	return "", n.found(ctx)
 }
 
-// askAll asks all other members for their hello, in parallel. It fails if a member rejects the version of this node's
+// askAll asks all other members for their hello, in parallel. It fails if a member refuses the version of this node's
 // program.
 func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string, err error) {
 	type result struct {

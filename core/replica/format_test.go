@@ -38,8 +38,7 @@ func TestProgramsThatAreTooOldAreRefused(t *testing.T) {
 func TestEntryOfANewerFormatAsksForAnUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, data := range [][]byte{{wholeEntry, record.NewestFormat + 1, 0}, {77}} {
-		c := newCluster(t, "n1", "n2", "n3")
-		c.start("n1", "n2", "n3")
+		c := startedCluster(t)
 		n, _, e := c.leader()
 		if err := n.raft.Apply(data, 0).Error(); err != nil {
 			t.Fatal(err)
@@ -72,8 +71,7 @@ func (c *cluster) wantFormat(e *engine.Engine, id string, format int) {
 // An older format would lose some fields of the first jobs of a new cluster.
 func TestANewClusterBeginsWithTheNewestFormat(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, _, e := c.leader()
 	submit(t, e, 0, 1, 10)
 	if got := n.formatInForce(); got != record.NewestFormat {

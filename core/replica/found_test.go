@@ -111,9 +111,7 @@ func TestCrashedFounderKeepsItsJobs(t *testing.T) {
 				t.Errorf("step %d: %d jobs", step, n)
 			}
 			shutdown(t, alone)
-			for id := range c.nodes {
-				c.stop(id)
-			}
+			c.stopAll()
 		}
 	}
 }

@@ -78,8 +78,7 @@ func TestLeaseStartsWhenAMajorityWasAsked(t *testing.T) {
 // died has not given it up, so the next leader waits.
 func TestNextLeaderWaitsUnlessTheLeaseWasGivenUp(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, l, e := c.leader()
 	from := 0
 	eventually(t, func() string {

@@ -2,7 +2,9 @@ package replica
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -68,4 +70,25 @@ func TestNodeThatDoesNotAnswerIsReportedOnce(t *testing.T) {
 		t.Errorf("%q", log.lines)
 	}
 	shutdown(t, e)
+}
+
+// Whoever hangs up before a greeting was not refused: a node that has died, or a check whether the port is open.
+func TestHangupIsNotReportedAsRefused(t *testing.T) {
+	t.Parallel()
+	n := newReceiver(t)
+	for say, refused := range map[string]int{
+		"": 0, magic[:3]: 0, magic + "\x00\x00\x00\x09{}": 0, "GET / HTTP/1.1\r\nHost: example.com\r\n": 1,
+	} {
+		var log logged
+		n.log = newLogger(log.of("n1"))
+		near, far := net.Pipe()
+		go func() { // ends with far
+			_, _ = io.WriteString(near, say) // the node may close it before
+			_ = near.Close()
+		}()
+		n.accept(far)
+		if got := log.count("WARN connection between nodes refused"); got != refused {
+			t.Errorf("after %q: %q", say, log.lines)
+		}
+	}
 }

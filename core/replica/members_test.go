@@ -76,8 +76,7 @@ func TestFollowerServesClientsWhileItsLeaderDoes(t *testing.T) {
 // A member that accepts calls but does not answer does not delay the end of another member.
 func TestCloseDoesNotWaitForSilentMembers(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	_, _, e := c.leader()
 	defer shutdown(t, e)
 	n := c.nodes["n1"]
@@ -121,9 +120,7 @@ func TestNodeWithAStoreTakesTheMembersFromIt(t *testing.T) {
 			t.Errorf("%s: the members are %s", name, got)
 		}
 		shutdown(t, e)
-		for id := range c.nodes {
-			c.stop(id)
-		}
+		c.stopAll()
 	}
 	c.change = func(o *Options) {
 		o.Members = []Member{{ID: "n2", Address: other.Address}, c.members[0], c.members[2]}
@@ -138,8 +135,7 @@ func TestNodeWithAStoreTakesTheMembersFromIt(t *testing.T) {
 // A leader that is removed hands the lead over, and the next leader removes it. Nothing is lost.
 func TestLeaderThatIsRemovedHandsOver(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, lead, e := c.leader()
 	submit(t, e, 0, 10, 10)
 	c.caughtUp()

@@ -456,6 +456,7 @@ func (l *Leadership) Attach(o *engine.Options) {
 		Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases,
 		Recent: l.n.recent,
 		Time:   l.n.time,
+		Term:   l.Term,
 		Format: func() int { return int(l.journal.format.Load()) },
 	}
 	if !l.n.o.CommitLeases {

@@ -55,6 +55,14 @@ func newCluster(t *testing.T, ids ...string) *cluster {
 	return c
 }
 
+// startedCluster makes a cluster of three nodes that run.
+func startedCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	return c
+}
+
 // freeAddress returns an address that is not in use.
 func freeAddress(t *testing.T) string {
 	t.Helper()
@@ -69,15 +77,12 @@ func freeAddress(t *testing.T) string {
 // newStoppedCluster makes a cluster of three nodes that have stored jobs and are stopped.
 func newStoppedCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	_, _, e := c.leader()
 	submit(t, e, 0, 10, 10)
 	shutdown(t, e)
 	c.caughtUp()
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c.stopAll()
 	return c
 }
 
@@ -143,6 +148,14 @@ func (c *cluster) stop(id string) {
 		c.t.Fatalf("%s: %v", id, err)
 	}
 	delete(c.nodes, id)
+}
+
+// stopAll closes the nodes that run, one after the other.
+func (c *cluster) stopAll() {
+	c.t.Helper()
+	for id := range c.nodes {
+		c.stop(id)
+	}
 }
 
 // leader waits until a node leads, and opens its engine.
@@ -326,8 +339,7 @@ func (c *cluster) caughtUp() {
 
 func TestJobsSurviveTheirLeader(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	first, lead, e := c.leader()
 	submit(t, e, 0, 100, 10)
 	submit(t, e, 100, 3, 3*partBytes+17) // in parts
@@ -348,9 +360,7 @@ func TestJobsSurviveTheirLeader(t *testing.T) {
 		t.Errorf("%d jobs with the third leader", n)
 	}
 	shutdown(t, e)
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c.stopAll()
 	c.start("n1", "n2", "n3")
 	_, _, e = c.leader()
 	if n := jobs(t, e); n != 113 {
@@ -377,9 +387,7 @@ func TestNewClusterKeepsTheJobsOfItsFounder(t *testing.T) {
 	submit(t, e, 100, 50, 100)
 	shutdown(t, e)
 	c.caughtUp()
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c.stopAll()
 	if _, err := engine.Open(engine.Options{Dir: c.dirs["n1"]}); !errors.Is(err, engine.ErrMember) {
 		t.Errorf("a broker of its own opens the store of a member: %v", err)
 	}
@@ -388,8 +396,7 @@ func TestNewClusterKeepsTheJobsOfItsFounder(t *testing.T) {
 // A node whose folder was emptied gets a copy, and its vote once it has caught up.
 func TestEmptiedNodeComesBack(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	first, _, e := c.leader()
 	submit(t, e, 0, 100, 10)
 	victim := c.follower(first)
@@ -426,9 +433,7 @@ func TestLogIsCut(t *testing.T) {
 		}
 	}
 	shutdown(t, e)
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c.stopAll()
 	c.start("n1", "n2", "n3")
 	_, _, e = c.leader()
 	if n := jobs(t, e); n != 400 {
@@ -441,8 +446,7 @@ func TestLogIsCut(t *testing.T) {
 // it.
 func TestDetachedNodeHasAllJobs(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	_, _, e := c.leader()
 	submit(t, e, 0, 50, 100)
 	backup := filepath.Join(t.TempDir(), "backup")
@@ -452,9 +456,7 @@ func TestDetachedNodeHasAllJobs(t *testing.T) {
 	submit(t, e, 50, 20, 100)
 	shutdown(t, e)
 	c.caughtUp()
-	for id := range c.nodes {
-		c.stop(id)
-	}
+	c.stopAll()
 	if _, err := Detach(c.dirs["n2"]); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestChangedOrIncompleteCopiesAreRejected(t *testing.T) {
+func TestChangedOrIncompleteCopiesAreRefused(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
 	content := map[string][]byte{"000001.sst": bytes.Repeat([]byte("t"), 300_000), "FORMAT": []byte("f"), "empty": nil}

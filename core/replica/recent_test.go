@@ -10,8 +10,7 @@ import (
 
 func TestRecentEntriesMatchTheStore(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, _, e := c.leader()
 	large := bytes.Repeat([]byte("b"), 3*partBytes) // travels in parts
 	for _, body := range [][]byte{[]byte("a"), large, []byte("c"), large, []byte("d")} {

@@ -171,8 +171,10 @@ func (m *member) lead() {
 }
 
 // replicated returns the engine.Replicated for a leader.
-func (m *member) replicated(j engine.Journal) *engine.Replicated {
-	r := &engine.Replicated{Store: m.store, Journal: j, Standby: m.standby, CommitLeases: !m.w.byClock}
+func (m *member) replicated(j *fakeJournal) *engine.Replicated {
+	r := &engine.Replicated{
+		Store: m.store, Journal: j, Standby: m.standby, CommitLeases: !m.w.byClock, Term: j.epoch,
+	}
 	if m.w.byClock {
 		r.Holds = func() bool { return m.w.clk.Now() < m.leaseTo }
 	}

@@ -36,8 +36,7 @@ func (c *cluster) next(from *Node, e *engine.Engine, to string) (*Node, *engine.
 
 func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, l, e := c.leader()
 	if l.standby == nil {
 		t.Error("the first leader has kept no index")
@@ -61,8 +60,7 @@ func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
 // Every node reports whether it could serve at once, and other nodes show it.
 func TestNodesSayWhetherTheirIndexIsWarm(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, l, e := c.leader()
 	submit(t, e, 0, 20, 10)
 	other := c.nodes[c.follower(n)]
@@ -89,8 +87,7 @@ func TestNodesSayWhetherTheirIndexIsWarm(t *testing.T) {
 // Jobs that were acknowledged while the leader changed are kept.
 func TestLeadershipChangesKeepAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, _, e := c.leader()
 	acked := 0
 	for round := range 3 {

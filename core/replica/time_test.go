@@ -42,8 +42,7 @@ func rest(t *testing.T, e *engine.Engine, of core.Ref) time.Duration {
 // and each node says by how much its clock is wrong.
 func TestDelaysKeepTheirLengthWithClocksHoursApart(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, _, e := c.leader()
 	c.change = func(o *Options) { o.Clock = clock.OffsetClock{Offset: clockErrors[o.ID]} } // when they are restarted
 	began := clock.System{}.Now()

@@ -36,8 +36,7 @@ func (c *cluster) hang(id string) {
 // Leadership is not transferred to a node that cannot lead, because nothing is accepted during the attempt.
 func TestTransferSkipsNodesThatCannotLead(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, lead, e := c.leader()
 	c.caughtUp()
 	deaf := c.follower(n)
@@ -70,8 +69,7 @@ func TestTransferSkipsNodesThatCannotLead(t *testing.T) {
 // same node.
 func TestLeaderContinuesAfterAFailedTransfer(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, lead, e := c.leader()
 	submit(t, e, 0, 10, 10)
 	c.caughtUp()

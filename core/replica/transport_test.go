@@ -104,8 +104,7 @@ func TestHeartbeatsFailAtOnce(t *testing.T) {
 // If a leader stops while it sends a copy of its store, the receiver can still follow another leader.
 func TestStalledCopyIsGivenUp(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "n1", "n2", "n3")
-	c.start("n1", "n2", "n3")
+	c := startedCluster(t)
 	n, _, e := c.leader()
 	c.caughtUp()
 	m, _ := find(c.members, c.follower(n))

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -140,6 +141,12 @@ func (n *Node) serve() {
 	}
 }
 
+// isHangup reports whether a connection has ended before its greeting: the other side has left, or this node stops.
+func isHangup(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, net.ErrClosed)
+}
+
 // accept answers a greeting and passes the connection on.
 func (n *Node) accept(conn net.Conn) {
 	if n.o.TLS != nil {
@@ -150,7 +157,9 @@ func (n *Node) accept(conn net.Conn) {
 	defer undo()
 	var g greeting
 	if err := readFrame(conn, magic, &g); err != nil {
-		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
+		if !isHangup(err) {
+			n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
+		}
 		_ = conn.Close() // the error has no receiver
 		return
 	}
