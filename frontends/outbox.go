@@ -74,6 +74,16 @@ func (o *Outbox) Sendable(committed core.Commit) []byte {
 	return o.buf[:o.gates[o.next].start]
 }
 
+// Durable is Sendable up to the last reply that has waited for a commit which is durable now. What follows may have
+// been decided later.
+func (o *Outbox) Durable(committed core.Commit) []byte {
+	p := o.Sendable(committed)
+	if o.next == 0 {
+		return nil
+	}
+	return p[:o.gates[o.next-1].end]
+}
+
 // Sent drops the first n bytes. The loop has taken them and sends them.
 func (o *Outbox) Sent(n int) {
 	o.sent += uint64(n)

@@ -64,6 +64,7 @@ type Requests struct {
 	HalfClosed bool // the client has closed its sending side
 	Needed     int  // input bytes that the next request needs at least; zero: unknown. Step sets it.
 	Drained    bool // no input is left behind the collected requests; set for Flush
+	Costly     bool // the requests so far take so long that Feed returns after the next Flush; a Step or Due sets it
 
 	session Stepper
 }
@@ -105,6 +106,7 @@ func (x *Requests) Feed(in []byte) int {
 	}
 	s.Begin()
 	defer s.End()
+	x.Costly = false
 	used := 0
 	for used < len(in) && !x.Closing && !s.Blocked() {
 		x.Needed, x.Drained = 0, false
@@ -116,8 +118,8 @@ func (x *Requests) Feed(in []byte) int {
 		if s.Due() {
 			x.Drained = used == len(in)
 			s.Flush()
-			if x.Conn.Out().Len() > PauseAt {
-				return x.used(used, in) // the loop sends the output before the next request
+			if x.Costly || x.Conn.Out().Len() > PauseAt {
+				return x.used(used, in) // the loop serves others, or sends the output, before the next request
 			}
 		}
 	}

@@ -10,37 +10,33 @@ import (
 
 	"broker/access"
 	"broker/core"
-	"broker/frontends/shared/resp"
 )
 
 // lpush key value...
-func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func lpush(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyQueue, keyChildren, keyHeirs, keyFailed:
 	default:
 		return refuseKey(b, args[1])
 	}
-	newest := core.Commit(0)
 	for _, value := range args[2:] {
 		e, err := parseEnvelope([]byte(value))
 		if err == nil && e.uuid == "" {
 			err = errNoUUID
 		}
 		if err != nil {
-			return refuseError(b, err), newest
+			return refuseError(b, err)
 		}
-		r := s.push(k, &e)
-		if r.Kind == core.Failed {
-			return refuseError(b, r.Err), newest
+		if r := s.push(k, &e); r.Kind == core.Failed {
+			return refuseError(b, r.Err)
 		}
-		newest = max(newest, r.Commit)
 	}
 	length := int64(0)
 	if k.kind != keyFailed { // the length is not stored: each failure would have to count all earlier ones
 		length = s.lengthIfAllowed(k)
 	}
-	return redcon.AppendInt(b, max(length, int64(len(args)-2))), newest
+	return redcon.AppendInt(b, max(length, int64(len(args)-2)))
 }
 
 // lengthIfAllowed is the length of a list for a client that may read it; zero for others, so that they only learn what
@@ -66,7 +62,7 @@ func (s *session) push(k key, e *envelope) core.Reply {
 		}
 	}
 	if known != nil { // the client repeats its command
-		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+		return core.Reply{Kind: core.Accepted}
 	}
 	j := s.front.jobOf(e, k.namespace, e.queue)
 	switch k.kind {
@@ -111,23 +107,23 @@ func (s *session) requeue(e *envelope, known *core.Reply) core.Reply {
 		return *s.ask(&core.Enqueue{Tag: 1, Ref: ref, If: core.InState(known.Info.State)})
 	case core.Gone, core.Blocked, core.Ready, core.Done:
 	}
-	return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+	return core.Reply{Kind: core.Accepted}
 }
 
 // zadd key score member [score member]...
-func zadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func zadd(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	if len(args)%2 != 0 {
-		return resp.Refuse(b, "ERR syntax error")
+		return redcon.AppendError(b, "ERR syntax error")
 	}
 	if (k.kind == keyWorkers || k.kind == keyQueues) && len(args) > 2*maxPopKeys {
-		return resp.Refuse(b, "ERR too many members")
+		return redcon.AppendError(b, "ERR too many members")
 	}
-	added, newest := 0, core.Commit(0)
+	added := 0
 	for pair := range slices.Chunk(args[2:], 2) {
 		score, err := strconv.ParseFloat(pair[0], 64)
 		if err != nil || math.IsNaN(score) {
-			return resp.Refuse(b, "ERR value is not a valid float")
+			return redcon.AppendError(b, "ERR value is not a valid float")
 		}
 		isNew, r := false, core.Reply{Kind: core.Accepted}
 		switch k.kind {
@@ -139,14 +135,13 @@ func zadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			return refuseKey(b, args[1])
 		}
 		if r.Kind == core.Failed {
-			return refuseError(b, r.Err), newest
+			return refuseError(b, r.Err)
 		}
 		if isNew {
 			added++
 		}
-		newest = max(newest, r.Commit)
 	}
-	return redcon.AppendInt(b, int64(added)), newest
+	return redcon.AppendInt(b, int64(added))
 }
 
 // schedule submits a job for later, changes when one is due, or ends a run that has failed.
@@ -175,7 +170,7 @@ func (s *session) schedule(k key, score float64, value string) (isNew bool, r co
 		})
 	case core.Gone, core.Blocked, core.Ready, core.Done, core.Dead:
 	}
-	return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
+	return false, core.Reply{Kind: core.Accepted}
 }
 
 // instantOfScore converts a score in seconds to an instant.

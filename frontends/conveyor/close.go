@@ -11,9 +11,9 @@ import (
 )
 
 // srem key member...
-func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func srem(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
-	removed, newest := 0, core.Commit(0)
+	removed := 0
 	for _, uuid := range args[2:] {
 		var r core.Reply
 		switch k.kind {
@@ -34,14 +34,13 @@ func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			return refuseKey(b, args[1])
 		}
 		if r.Kind == core.Failed {
-			return refuseError(b, r.Err), newest
+			return refuseError(b, r.Err)
 		}
 		if r.Seq != 0 {
 			removed++
 		}
-		newest = max(newest, r.Commit)
 	}
-	return redcon.AppendInt(b, int64(removed)), newest
+	return redcon.AppendInt(b, int64(removed))
 }
 
 // complete ends a job as done. That releases its children. Its heirs are released in the commit in which the last child
@@ -63,7 +62,7 @@ func (s *session) complete(k key, uuid, worker string) core.Reply {
 			return core.Reply{Kind: core.Accepted}
 		}
 	case core.Gone, core.Blocked, core.Done, core.Dead:
-		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+		return core.Reply{Kind: core.Accepted}
 	}
 	ref := core.Ref{Seq: known.Seq}
 	s.rememberClosing(k.namespace, ref)
@@ -218,15 +217,14 @@ func (s *session) rememberClosing(namespace string, ref core.Ref) {
 }
 
 // get key
-func get(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func get(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyJob:
-		raw, commit := s.activeJob(k)
-		if raw == nil {
-			return redcon.AppendNull(b), commit
+		if raw := s.activeJob(k); raw != nil {
+			return redcon.AppendBulk(b, raw)
 		}
-		return redcon.AppendBulk(b, raw), commit
+		return redcon.AppendNull(b)
 	case keyCounter:
 		return s.getCounter(b, k)
 	}
@@ -234,21 +232,21 @@ func get(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 // activeJob returns a job that was popped and is not closed; nil: none.
-func (s *session) activeJob(k key) (raw []byte, commit core.Commit) {
+func (s *session) activeJob(k key) []byte {
 	if known := s.inspect(k.name); known != nil && isActive(known.Info) {
 		r := s.whole(core.Ref{Seq: known.Seq})
 		if r == nil || !s.mayHave(r.Info.Queue) {
-			return nil, 0
+			return nil
 		}
-		return s.front.encodeJob(k.namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), known.Commit
+		return s.front.encodeJob(k.namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails)
 	}
 	s.front.mu.Lock()
 	j := s.front.closing.jobs[k.namespace+":"+k.name]
 	s.front.mu.Unlock()
 	if !s.mayHave(j.queue) {
-		return nil, 0
+		return nil
 	}
-	return j.raw, 0
+	return j.raw
 }
 
 // mayHave reports whether the client may see the jobs of a queue: as a worker or a reader of it.
@@ -275,7 +273,7 @@ func isActive(i *core.JobInfo) bool {
 }
 
 // del key...: the last step of a close, or the first of a failure.
-func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func del(s *session, b []byte, args []string) []byte {
 	removed := 0
 	for _, text := range args[1:] {
 		k := parseKey(text)
@@ -293,7 +291,7 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			return refuseKey(b, text)
 		}
 	}
-	return redcon.AppendInt(b, int64(removed)), 0
+	return redcon.AppendInt(b, int64(removed))
 }
 
 func (s *session) leaveActive(k key, uuid string) bool {
@@ -314,10 +312,10 @@ func (s *session) forgetClosing(k key) bool {
 }
 
 // rpop key: the broker itself releases children and heirs, so none are left for the client.
-func rpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func rpop(s *session, b []byte, args []string) []byte {
 	switch k := parseKey(args[1]); k.kind {
 	case keyChildren, keyHeirs:
-		return redcon.AppendNull(b), 0
+		return redcon.AppendNull(b)
 	}
 	return refuseKey(b, args[1])
 }

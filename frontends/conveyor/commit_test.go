@@ -1,6 +1,7 @@
 package conveyor
 
 import (
+	"strings"
 	"testing"
 
 	"broker/access"
@@ -90,5 +91,27 @@ func TestThatAJobIsGoneWaitsForItsCommit(t *testing.T) {
 		if got := a.next(); got != a.want {
 			t.Errorf("%q is answered with %q, want %q", a.words, got, a.want)
 		}
+	}
+}
+
+// A message that is refused because of a job says that the job exists: the refusal waits until the job is durable.
+func TestARefusedMessageWaitsForTheJobItNames(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	control.Load([]access.Entry{
+		{Name: "shop", Grants: []access.Grant{{Role: access.Consume, Queues: []string{"alpha"}}}},
+	})
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return New(access.NewGuard(b, control, core.Conveyor, "shop"), Options{})
+	}, frontendtest.NeverCommits)
+	core.DoOnce(s.Broker, core.Conveyor, &core.Submit{Job: &core.Job{ID: idOf(2), Queue: "secret"}})
+	c := dial(t, s, "c")
+	c.SendBytes(encodeCommand("PUBLISH", "conv:events", jobIn(2, "alpha", "x").encode()))
+	if got := c.Unheld(); len(got) > 0 {
+		t.Errorf("answered with %q before the commit of the job", got)
+	}
+	s.Broker.(interface{ Flush() }).Flush()
+	if got := c.next(); !strings.Contains(got, "NOPERM") {
+		t.Errorf("got %q", got)
 	}
 }

@@ -78,7 +78,7 @@ func (c *counters) remove(name, by string) {
 func (k key) counterName() string { return k.namespace + ":" + k.name }
 
 // incr key
-func incr(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func incr(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	if k.kind != keyCounter {
 		return refuseKey(b, args[1])
@@ -90,22 +90,22 @@ func incr(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	n := f.counters.get(k.counterName(), by.name, now)
 	if n == nil {
 		if n = f.counters.add(k.counterName(), by, now.Add(counterFor)); n == nil {
-			return redcon.AppendInt(b, 1), 0 // it is only for charts
+			return redcon.AppendInt(b, 1) // it is only for charts
 		}
 	}
 	n.n++
-	return redcon.AppendInt(b, n.n), 0
+	return redcon.AppendInt(b, n.n)
 }
 
 // expire key seconds: counters are kept for at most an hour.
-func expire(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func expire(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	if k.kind != keyCounter {
 		return refuseKey(b, args[1])
 	}
 	seconds, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil {
-		return resp.Refuse(b, resp.NotInteger)
+		return redcon.AppendError(b, resp.NotInteger)
 	}
 	f, by := s.front, s.owner()
 	now := f.broker.Now()
@@ -113,10 +113,10 @@ func expire(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	defer f.mu.Unlock()
 	n := f.counters.get(k.counterName(), by.name, now)
 	if n == nil {
-		return redcon.AppendInt(b, 0), 0
+		return redcon.AppendInt(b, 0)
 	}
 	n.expires = expiry(now, seconds)
-	return redcon.AppendInt(b, 1), 0
+	return redcon.AppendInt(b, 1)
 }
 
 // expiry is when a counter with a time to live ends.
@@ -125,10 +125,10 @@ func expiry(now core.Instant, seconds int64) core.Instant {
 }
 
 // setCounter is SET key number [EX seconds].
-func (s *session) setCounter(b []byte, k key, args []string) ([]byte, core.Commit) {
+func (s *session) setCounter(b []byte, k key, args []string) []byte {
 	number, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil {
-		return resp.Refuse(b, resp.NotInteger)
+		return redcon.AppendError(b, resp.NotInteger)
 	}
 	f, by := s.front, s.owner()
 	now := f.broker.Now()
@@ -137,21 +137,21 @@ func (s *session) setCounter(b []byte, k key, args []string) ([]byte, core.Commi
 	case len(args) == 3 && strings.EqualFold(args[1], "ex"):
 		seconds, err := strconv.ParseInt(args[2], 10, 64)
 		if err != nil || seconds <= 0 {
-			return resp.Refuse(b, "ERR invalid expire time in 'set' command")
+			return redcon.AppendError(b, "ERR invalid expire time in 'set' command")
 		}
 		expires = expiry(now, seconds)
 	case len(args) != 1:
-		return resp.Refuse(b, "ERR syntax error")
+		return redcon.AppendError(b, "ERR syntax error")
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := f.counters.add(k.counterName(), by, expires); n != nil {
 		n.n = number
 	}
-	return resp.OK(b)
+	return redcon.AppendOK(b)
 }
 
-func (s *session) getCounter(b []byte, k key) ([]byte, core.Commit) {
+func (s *session) getCounter(b []byte, k key) []byte {
 	f, own, all := s.front, s.owner().name, s.mayReadAll(k.namespace)
 	now := f.broker.Now()
 	f.mu.Lock()
@@ -163,9 +163,9 @@ func (s *session) getCounter(b []byte, k key) ([]byte, core.Commit) {
 		}
 	}
 	if !found {
-		return redcon.AppendNull(b), 0
+		return redcon.AppendNull(b)
 	}
-	return redcon.AppendBulkString(b, strconv.FormatInt(sum, 10)), 0
+	return redcon.AppendBulkString(b, strconv.FormatInt(sum, 10))
 }
 
 func (s *session) removeCounter(k key) bool {

@@ -19,7 +19,7 @@
 //	LREM, ZREM                               cancel                                 views.go
 //	LLEN, LRANGE, ZRANGE, SCARD, GET …       lists and single jobs                  views.go, sets.go
 //
-// Other commands and keys are refused. commands.go has the table.
+// Other commands and keys are refused. commands.go has the table. Those that go through many jobs take turns (walk.go).
 //
 // On Redis, clients do the remaining work with more commands. Here the broker does it, in the commit of the step that
 // causes it: it releases children when their parent has run, heirs when a job and its children are closed, and

@@ -35,10 +35,10 @@ func errorText(err error) string { return resp.ErrorText(wireErrors, err) }
 func refuseError(b []byte, err error) []byte { return redcon.AppendError(b, errorText(err)) }
 
 // refuseKey refuses a key that the command does not serve.
-func refuseKey(b []byte, text string) ([]byte, core.Commit) {
+func refuseKey(b []byte, text string) []byte {
 	if namespace := colonNamespace(text); namespace != "" {
-		return resp.Refuse(b, "ERR the namespace '"+resp.OneLine(namespace)+
+		return redcon.AppendError(b, "ERR the namespace '"+resp.OneLine(namespace)+
 			"' contains a colon; the broker serves namespaces without one")
 	}
-	return resp.Refuse(b, "ERR the broker does not serve this command with the key '"+resp.OneLine(text)+"'")
+	return redcon.AppendError(b, "ERR the broker does not serve this command with the key '"+resp.OneLine(text)+"'")
 }

@@ -61,7 +61,7 @@ func (e *envelope) failure() *core.Failure {
 func (s *session) retry(e *envelope, known *core.Reply, due core.Instant) (isNew bool, r core.Reply) {
 	epoch, begun := s.takePipeline(e.uuid)
 	if !begun { // the client repeats a submission
-		return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
+		return false, core.Reply{Kind: core.Accepted}
 	}
 	return true, s.endFailed(known, &core.Fail{RetryAt: due, Failure: e.failure()}, epoch)
 }
@@ -76,7 +76,7 @@ func (s *session) bury(e *envelope, known *core.Reply) core.Reply {
 	case begun && known.Info.State == core.Leased:
 		return s.endFailed(known, &core.Fail{Final: true, Failure: e.failure()}, epoch)
 	case known.Info.State == core.Dead:
-		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+		return core.Reply{Kind: core.Accepted}
 	}
 	return core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
 }

@@ -9,7 +9,6 @@ import (
 
 	"broker/access"
 	"broker/core"
-	"broker/frontends/shared/resp"
 )
 
 // pop is a BRPOP that waits for its reply.
@@ -22,16 +21,16 @@ type pop struct {
 const maxPopKeys = 1024
 
 // brpop key... timeout: a lease that ends with the connection, until the worker has confirmed it with its name.
-func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func brpop(s *session, b []byte, args []string) []byte {
 	keys := args[1 : len(args)-1]
 	seconds, err := strconv.ParseFloat(args[len(args)-1], 64)
 	switch {
 	case err != nil || math.IsNaN(seconds) || math.IsInf(seconds, 0):
-		return resp.Refuse(b, "ERR timeout is not a float or out of range")
+		return redcon.AppendError(b, "ERR timeout is not a float or out of range")
 	case seconds < 0:
-		return resp.Refuse(b, "ERR timeout is negative")
+		return redcon.AppendError(b, "ERR timeout is negative")
 	case len(keys) > maxPopKeys:
-		return resp.Refuse(b, "ERR too many keys")
+		return redcon.AppendError(b, "ERR too many keys")
 	}
 	wait := &pop{keys: make(map[string]string, len(keys))}
 	queues := make([]string, 0, len(keys))
@@ -52,11 +51,11 @@ func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		Tag: wait.tag, Queues: queues, Pick: core.PickInOrder, Holder: core.HeldByConn, Late: true, KeepQueues: true,
 		Deadline: deadline(s.front.broker.Now(), seconds),
 	}
-	s.replies = s.front.broker.Do(s.Client, []core.Op{op}, s.replies[:0])
+	s.replies = s.Do(s.front.broker, []core.Op{op}, s.replies[:0])
 	for i := range s.replies {
 		s.leased(&s.replies[i])
 	}
-	return b, 0
+	return b
 }
 
 // deadline is the end of a wait in seconds. A wait of zero never ends.
@@ -77,14 +76,14 @@ func (s *session) leased(r *core.Reply) {
 	s.waiting = nil
 	defer s.Conn.Wake() // to process the input behind it
 	if r.Kind == core.Failed {
-		s.Reply(refuseError(nil, r.Err), 0)
+		s.Reply(refuseError(nil, r.Err))
 		return
 	}
 	if r.Kind != core.Assigned { // timed out
-		s.Reply(appendNoJob(nil), 0)
+		s.Reply(appendNoJob(nil))
 		return
 	}
-	s.Reply(s.appendPopped(nil, p, r), r.Commit)
+	s.Reply(s.appendPopped(nil, p, r))
 }
 
 // appendPopped appends the key and the job.
@@ -98,14 +97,14 @@ func (s *session) appendPopped(b []byte, p *pop, r *core.Reply) []byte {
 func appendNoJob(b []byte) []byte { return append(b, "*-1\r\n"...) }
 
 // set key value [EX seconds]: the start of a job, or a counter.
-func set(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func set(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyJob: // nothing to do: the lease shows that the job runs
 		if len(args) != 3 {
-			return resp.Refuse(b, "ERR syntax error")
+			return redcon.AppendError(b, "ERR syntax error")
 		}
-		return resp.OK(b)
+		return redcon.AppendOK(b)
 	case keyCounter:
 		return s.setCounter(b, k, args[2:])
 	}
@@ -113,27 +112,26 @@ func set(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 // sadd key member...
-func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func sadd(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
-	added, newest := 0, core.Commit(0)
+	added := 0
 	for _, uuid := range args[2:] {
 		switch k.kind {
 		case keyWorkerJobs:
 			r, isNew := s.confirm(k.name, uuid)
 			if r.Kind == core.Failed {
-				return refuseError(b, r.Err), newest
+				return refuseError(b, r.Err)
 			}
 			if isNew {
 				added++
 			}
-			newest = max(newest, r.Commit)
 		case keyActiveJobs, keyOpen: // nothing to do: both follow from the states of the jobs
 			added++
 		default:
 			return refuseKey(b, args[1])
 		}
 	}
-	return redcon.AppendInt(b, int64(added)), newest
+	return redcon.AppendInt(b, int64(added))
 }
 
 // confirm assigns the lease of a popped job to the worker. From then on its check-ins extend the lease. isNew is false

@@ -104,6 +104,7 @@ func (s *session) checkIn(k key, name string, score float64) (isNew bool) {
 // members returns the names of a set with scores between two bounds: those of the client's principal, of queues that it
 // may see, and all of them for readers of the whole namespace. A name of several principals has the highest score.
 func (s *session) members(k key, from, to float64) []string {
+	s.Costly = true // there may be many thousands
 	f, own, all := s.front, s.owner().name, s.mayReadAll(k.namespace)
 	scores := make(map[string]float64)
 	f.mu.Lock()

@@ -18,7 +18,8 @@ type session struct {
 	tag     uint64 // of the last lease
 	waiting *pop   // the BRPOP that waits for its reply; nil: none
 	replies []core.Reply
-	asked   core.Commit // the newest one of the replies from which the command makes its answer
+
+	walking *walk // the walk in progress; nil: none
 
 	pipelines map[string]uint32 // jobs whose failure or restart has begun, by uuid, with the epochs of their leases
 	popped    map[string]bool   // jobs that SPOP has returned
@@ -38,12 +39,10 @@ func (s *session) Serve(args []string) {
 		refusal = resp.NoPermission(name)
 	}
 	if refusal != "" {
-		s.Reply(redcon.AppendError(nil, refusal), 0)
+		s.Reply(redcon.AppendError(nil, refusal))
 		return
 	}
-	s.asked = 0
-	b, commit := c.Run(s, nil, args)
-	s.Reply(b, max(commit, s.asked))
+	s.Reply(c.Run(s, nil, args))
 }
 
 // hasRole reports whether the client has one of some roles for some queue.
@@ -59,8 +58,7 @@ func (s *session) hasRole(roles []access.Role) bool {
 	return false
 }
 
-// ask runs an operation that is answered at once. The answer of the command waits for the commit of the reply, also if
-// it says that there is nothing.
+// ask runs an operation that is answered at once.
 func (s *session) ask(op core.Op) *core.Reply { return s.askOf(s.front.broker, op) }
 
 // unguarded is ask for what the front-end needs for its own work, whatever the rights of the principal. It asks as the
@@ -70,46 +68,32 @@ func (s *session) unguarded(op core.Op) *core.Reply {
 }
 
 func (s *session) askOf(b core.Broker, op core.Op) *core.Reply {
-	s.replies = b.Do(s.Client, []core.Op{op}, s.replies[:0])
+	s.replies = s.Do(b, []core.Op{op}, s.replies[:0])
 	for i := range s.replies {
 		if r := &s.replies[i]; r.Tag == op.TagOf() {
-			s.asked = max(s.asked, r.Commit)
 			return r
 		}
 	}
 	return &core.Reply{Kind: core.Failed, Err: core.ErrShutdown}
 }
 
-// Reply implements resp.Session. It writes an answer that waits for a commit, after the messages that were published
-// earlier.
-func (s *session) Reply(b []byte, commit core.Commit) {
-	s.deliverMessages()
-	out := s.Conn.Out()
-	out.Put(append(out.Buf(), b...), commit)
-}
-
-// deliverMessages writes the waiting messages.
-func (s *session) deliverMessages() {
-	out := s.Conn.Out()
-	for _, d := range s.front.messages.Take(&s.Subscriber) {
-		out.Put(append(out.Buf(), d.Bytes...), d.Commit)
-	}
-}
-
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
-	s.deliverMessages()
+	s.Connection.Deliver()
+	if s.walking != nil {
+		s.walkOn()
+	}
 	if s.waiting == nil {
 		return
 	}
-	s.replies = s.front.broker.Do(s.Client, nil, s.replies[:0])
+	s.replies = s.Do(s.front.broker, nil, s.replies[:0])
 	for i := range s.replies {
 		s.leased(&s.replies[i])
 	}
 }
 
 // Blocked implements frontends.Blocker.
-func (s *session) Blocked() bool { return s.waiting != nil }
+func (s *session) Blocked() bool { return s.waiting != nil || s.walking != nil }
 
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(core.ErrStopped)) }
@@ -126,18 +110,19 @@ func (s *session) Stop() { s.Unblock() }
 // Unblock implements frontends.Requests: it answers the waiting BRPOP like a timeout. A job that has arrived in the
 // meantime returns to its queue.
 func (s *session) Unblock() {
+	for s.walking != nil {
+		s.walkOn()
+	}
 	if s.waiting == nil {
 		return
 	}
 	s.waiting = nil
 	s.CancelWaits()
-	s.Reply(appendNoJob(nil), 0)
+	s.Reply(appendNoJob(nil))
 }
 
 // Closed implements frontends.Session. Jobs that were popped and not confirmed go back with the client of the broker.
 func (s *session) Closed() {
-	s.Closing = true
-	s.front.messages.Leave(&s.Subscriber)
 	s.abortPipelines()
-	s.front.broker.Close(s.Client)
+	s.Connection.Closed()
 }

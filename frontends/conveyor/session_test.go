@@ -20,6 +20,14 @@ func plain(b core.Broker) frontends.Frontend {
 // setup opens a stage with the default options.
 func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain) }
 
+// submitted is a worker that has submitted a job to the queue q, another one, and the job.
+func submitted(t *testing.T, s *frontendtest.Stage) (c, other client, raw string) {
+	t.Helper()
+	c, other, raw = dial(t, s, "worker"), dial(t, s, "other"), jobIn(1, "q", "p").encode()
+	c.do("LPUSH", "conv:queue:q", raw)
+	return c, other, raw
+}
+
 func TestJobBytesComeBackUnchanged(t *testing.T) {
 	t.Parallel()
 	c := dial(t, setup(t), "client")
@@ -136,9 +144,7 @@ func TestFinalFailureIsKept(t *testing.T) {
 func TestUnconfirmedJobIsReleasedWithItsConnection(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	c, other := dial(t, s, "worker"), dial(t, s, "other")
-	raw := jobIn(1, "q", "p").encode()
-	c.do("LPUSH", "conv:queue:q", raw)
+	c, other, raw := submitted(t, s)
 	c.SendBytes(encodeCommand("BRPOP", "conv:queue:q", "0"))
 	if c.popped() != raw {
 		t.Fatal("no job")
@@ -152,9 +158,7 @@ func TestUnconfirmedJobIsReleasedWithItsConnection(t *testing.T) {
 func TestInterruptedFailurePipelineLosesNoJob(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	c, other := dial(t, s, "worker"), dial(t, s, "other")
-	raw := jobIn(1, "q", "p").encode()
-	c.do("LPUSH", "conv:queue:q", raw)
+	c, other, raw := submitted(t, s)
 	c.take("w", "q")
 	c.want("1", "DEL", "conv:job:"+idOf(1))
 	c.want("1", "SREM", "conv:jobs:active", idOf(1))
@@ -167,9 +171,7 @@ func TestInterruptedFailurePipelineLosesNoJob(t *testing.T) {
 func TestCheckInsKeepTheLease(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	c, other := dial(t, s, "worker"), dial(t, s, "other")
-	raw := jobIn(1, "q", "p").encode()
-	c.do("LPUSH", "conv:queue:q", raw)
+	c, other, raw := submitted(t, s)
 	c.take("w", "q")
 	c.Hangup()
 	for range 10 {

@@ -2,7 +2,6 @@ package conveyor
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tidwall/redcon"
 
@@ -11,60 +10,42 @@ import (
 )
 
 // scard key
-func scard(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func scard(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyOpen:
 		r := s.inspect(k.name)
 		if r == nil || r.Info.State.Unfinished() { // children start when the run ends
-			return redcon.AppendInt(b, 0), 0
+			return redcon.AppendInt(b, 0)
 		}
 		if r.Info.Children > 0 { // a client that closes the job stops at this reply
 			s.front.mu.Lock()
 			s.front.closing.leaveAll(k.namespace + ":" + k.name)
 			s.front.mu.Unlock()
 		}
-		return redcon.AppendInt(b, int64(r.Info.Children)), r.Commit
+		return redcon.AppendInt(b, int64(r.Info.Children))
 	case keyActiveJobs, keyWorkerJobs:
-		names, err := s.activeNames(k)
-		if err != nil {
-			return refuseError(b, err), 0
-		}
-		return redcon.AppendInt(b, int64(len(names))), 0
+		return s.active(b, k, func(uuids []string) []byte {
+			return redcon.AppendInt(nil, int64(len(uuids)))
+		})
 	}
 	return refuseKey(b, args[1])
 }
 
 // smembers key
-func smembers(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func smembers(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	if k.kind != keyActiveJobs && k.kind != keyWorkerJobs {
 		return refuseKey(b, args[1])
 	}
-	names, err := s.activeNames(k)
-	if err != nil {
-		return refuseError(b, err), 0
-	}
-	slices.SortFunc(names, strings.Compare)
-	return appendStrings(b, names), 0
-}
-
-// activeNames returns the uuids of running jobs, of one worker or all, and of jobs that wait for their children.
-func (s *session) activeNames(k key) (uuids []string, err error) {
-	visit := func(i *core.JobInfo) bool {
-		if _, ok := s.front.nameOf(k.namespace, i.Queue); ok && isActive(i) && i.Job != nil {
-			uuids = append(uuids, i.Job.Identity())
-		}
-		return len(uuids) < maxCounted
-	}
-	if k.kind == keyWorkerJobs {
-		return uuids, s.each(core.Find{Filter: core.Filter{Worker: k.name}, Order: core.OrderLeased}, visit)
-	}
-	return uuids, s.each(core.Find{Filter: s.filterOf(k.namespace, core.Leased, core.Done)}, visit)
+	return s.active(b, k, func(uuids []string) []byte {
+		slices.Sort(uuids)
+		return appendStrings(nil, uuids)
+	})
 }
 
 // spop key: a client that finds a dead worker reads its jobs one by one and restarts them.
-func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func spop(s *session, b []byte, args []string) []byte {
 	k := parseKey(args[1])
 	if k.kind != keyWorkerJobs {
 		return refuseKey(b, args[1])
@@ -79,10 +60,10 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			s.popped = make(map[string]bool)
 		}
 		s.popped[uuid] = true
-		return redcon.AppendBulkString(b, uuid), 0
+		return redcon.AppendBulkString(b, uuid)
 	}
 	s.popped = nil
-	return redcon.AppendNull(b), 0
+	return redcon.AppendNull(b)
 }
 
 // jobsOf returns the first thousand jobs that a worker holds. A page may be short: if a connection also has the

@@ -199,7 +199,14 @@ func (c *conn) feed(p []byte) int {
 			c.enforceBounds()
 			c.startedIdle = c.idle()
 		}
-		if piece = min(2*piece, len(p)); end < len(p) && time.Since(began) > feedTime {
+		piece = min(2*piece, len(p))
+		if at == len(p) {
+			break
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+		if time.Since(began) > feedTime {
 			c.inputLeft = true
 			c.Wake()
 			break
@@ -292,7 +299,13 @@ func (c *conn) flush() {
 	if c.out.Len() == 0 || c.phase == gone || c.aborted.Load() {
 		return
 	}
-	if c.out.Held() > 0 && c.srv.broker.Stopped() {
+	if stopped := c.srv.broker.Stopped(); stopped && c.srv.silent {
+		if p := c.out.Durable(c.srv.broker.Committed()); len(p) > 0 {
+			_, _ = c.transport.send(p) // what the socket does not take now is lost, as when the node dies
+		}
+		c.drop()
+		return
+	} else if stopped && c.out.Held() > 0 {
 		c.refuseUncommitted()
 	}
 	p := c.out.Sendable(committed)

@@ -148,6 +148,40 @@ func TestHeldRepliesAreRefusedWhenTheStoreFails(t *testing.T) {
 	})
 }
 
+// A node that no longer leads has stopped. Its clients are told nothing of that: they connect to another node.
+func TestNothingIsSentOnceASilentBrokerHasStopped(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.Silent = true })
+	held, asking := f.dial(t), f.dial(t)
+	held.send("hold 9 never\n")
+	asking.send("echo before\n")
+	asking.want("before")
+	f.broker.stopped.Store(true)
+	asking.send("echo after\n")
+	f.toy.wakeAll()
+	for name, c := range map[string]*client{"with a held reply": held, "that asks": asking} {
+		if got := c.wantEnd(); got != "" {
+			t.Errorf("a client %s got %q", name, got)
+		}
+	}
+}
+
+// What is durable when a node stops leading is told: nobody else would.
+func TestDurableRepliesLeaveBeforeASilentBrokerIsLeft(t *testing.T) {
+	t.Parallel()
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("echo read\nhold 1 durable\necho after\nhold 9 never\n")
+		c.want("read")
+		f.broker.committed.Store(1)
+		f.broker.stopped.Store(true)
+		f.toy.wakeAll()
+		if got := c.wantEnd(); got != "durable\n" {
+			t.Errorf("got %q", got)
+		}
+	}, func(_ *fixture, o *Options, _ *Listener) { o.Silent = true })
+}
+
 func TestHalfClosedClientReceivesItsLastReplies(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {

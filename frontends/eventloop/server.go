@@ -64,6 +64,11 @@ type Options struct {
 	// that it delays no other one.
 	Blocking bool
 
+	// Silent says that a broker which has stopped is not the end: clients find another node. Their connections are
+	// closed then, and they are told nothing but what is durable. Otherwise they are told that the broker takes no more
+	// work.
+	Silent bool
+
 	Loops int // at least 1; without effect if Blocking
 	Log   zerolog.Logger
 }
@@ -100,6 +105,7 @@ type Server struct {
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
 
+	silent   bool
 	blocking bool
 	ownLoops map[*loop]struct{} // of one conn each; loopMu guards it
 
@@ -132,7 +138,7 @@ func newServer() *Server {
 
 // Serve starts serving. It may be called once; it fails if a listener has no front-end.
 func (s *Server) Serve(o Options) error {
-	s.broker, s.log, s.pools, s.blocking = o.Broker, o.Log, newPools(o), o.Blocking
+	s.broker, s.log, s.pools, s.silent, s.blocking = o.Broker, o.Log, newPools(o), o.Silent, o.Blocking
 	for _, b := range s.bound {
 		if err := s.addGroup(b.Name, o); err != nil {
 			return err

@@ -105,3 +105,38 @@ func TestPiecesDoNotCutMessages(t *testing.T) {
 		c.want("one", fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)), "two")
 	}
 }
+
+// messages takes one message of four bytes a call, and takes its time for it.
+type messages struct {
+	quietSession
+	calls int
+}
+
+// Feed implements frontends.Session.
+func (s *messages) Feed(in []byte) int {
+	if len(in) < 4 {
+		return 0
+	}
+	s.calls++
+	time.Sleep(feedTime)
+	return 4
+}
+
+// Other connections are served between expensive messages of one read, however short it is.
+func TestExpensiveMessagesOfAShortReadAreFedInTurns(t *testing.T) {
+	t.Parallel()
+	c, _ := quietConn()
+	s := &messages{}
+	c.session = s
+	c.onData([]byte("aaaabbbbccccddddeeeeffffgg"))
+	turns := 1
+	for ; c.inputLeft; turns++ {
+		c.loop.runLater()
+	}
+	if turns < 3 {
+		t.Errorf("all messages were fed in %d turns", turns)
+	}
+	if s.calls != 6 || c.in.len() != 2 || c.marked.Load() {
+		t.Errorf("%d messages, %d bytes are left, marked %v", s.calls, c.in.len(), c.marked.Load())
+	}
+}

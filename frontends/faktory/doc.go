@@ -41,12 +41,6 @@
 // (shared.go): workers and their states, numbers in INFO, the limit of connections, the prefix of batch ids. A worker
 // that goes quiet at one node may get a job at another until the leader has told that node.
 //
-// # Nodes
-//
-// At a node of a cluster that follows, the front-end asks that of the leader for what clients of all nodes share
-// (shared.go): workers and their states, numbers in INFO, the limit of connections, the prefix of batch ids. A worker
-// that goes quiet at one node may get a job at another until the leader has told that node.
-//
 // # Limits
 //
 // PUSH, PUSHB and ACK lines may be as long as Options.MaxBodyBytes, all others 1 MiB. A job has at most 1,000 unknown

@@ -127,6 +127,7 @@ func (s *session) canDo(m *message) {
 		s.refuse(&errForbidden)
 		return
 	}
+	s.usesFunctions()
 	if !s.front.workers.register(s.entry, n.function) {
 		s.refuse(&errFunctions)
 		return
@@ -140,6 +141,7 @@ func (s *session) cantDo(m *message) {
 	if n.tooLong { // so it was never registered
 		return
 	}
+	s.usesFunctions()
 	s.front.workers.unregister(s.entry, n.function)
 	s.ask(&core.Unregister{Queue: n.queue})
 }
@@ -150,6 +152,7 @@ func (s *session) resetAbilities(*message) {
 }
 
 func (s *session) preSleep(m *message) {
+	s.usesFunctions()
 	op := s.Pipeline.Sleeps.Next()
 	op.Tag = s.expect(pending{typ: m.typ})
 	s.ask(op)
@@ -157,6 +160,7 @@ func (s *session) preSleep(m *message) {
 
 // grab handles the three forms of GRAB_JOB, which differ in their answers.
 func (s *session) grab(m *message) {
+	s.usesFunctions()
 	op := s.Pipeline.Leases.Next()
 	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
 	op.Tag = s.expect(pending{typ: m.typ})

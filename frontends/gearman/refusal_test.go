@@ -8,7 +8,7 @@ import (
 	"broker/frontends/gearman/packet"
 )
 
-// refusing returns a broker that rejects all operations.
+// refusing returns a broker that refuses all operations.
 func refusing(kind error) *fakeBroker {
 	return &fakeBroker{do: func(op core.Op) []core.Reply {
 		if op.TagOf() == 0 {

@@ -71,8 +71,11 @@ func (s *session) Step(in []byte) (used int, more bool) {
 // Due implements frontends.Requests.
 func (s *session) Due() bool {
 	p := s.Pipeline
-	return s.Pipelined.Due() || p.Ops() >= maxPipeline || p.Leases.Len() >= s.grabs || p.input > largeInput
+	return s.Costly || s.Pipelined.Due() || p.Ops() >= maxPipeline || p.Leases.Len() >= s.grabs || p.input > largeInput
 }
+
+// usesFunctions is called for a message for which the broker looks at all functions of the worker.
+func (s *session) usesFunctions() { s.Costly = len(s.entry.functions) > manyFunctions }
 
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {

@@ -12,6 +12,10 @@ import (
 // maxFunctions limits the registrations of one connection, including repeated ones.
 const maxFunctions = 10_000
 
+// manyFunctions is how many functions a worker may have without its messages being handled one by one: with all of
+// them, a message takes some milliseconds.
+const manyFunctions = 500
+
 // workerRegistry lists the connections and their functions in the order of the text command workers. The broker has its
 // own index of workers.
 type workerRegistry struct {

@@ -10,11 +10,11 @@ import (
 const maxAttempts = 8
 
 // call runs one operation of the script, inside enter. When it returns, its messages are queued for the subscribers.
-func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error) {
+func (f *Frontend) call(argv []string) (reply any, err error) {
 	f.calls.Add(1)
 	c, now, a, err := lookUp(argv)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	for range maxAttempts {
 		f.sync()
@@ -39,7 +39,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 			f.markDirty(j.broker.seq)
 		}
 	}
-	return reply, f.newest, err
+	return reply, err
 }
 
 // commitChanges calls commit, unless the command has changed nothing.
@@ -53,7 +53,7 @@ func (t *tx) commitChanges() error {
 }
 
 // flush removes everything, inside enter.
-func (f *Frontend) flush() (core.Commit, error) {
+func (f *Frontend) flush() error {
 	f.sync()
 	f.model.jobs.pack()
 	t := f.newTx(f.model.lastNow)
@@ -86,9 +86,9 @@ func (f *Frontend) flush() (core.Commit, error) {
 	if err := t.commit(); err != nil {
 		t.m = m
 		t.rollback()
-		return 0, err
+		return err
 	}
 	f.model = newModel()
 	f.leases = sortedSet{}
-	return f.newest, nil
+	return nil
 }

@@ -128,11 +128,10 @@ func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
 
 // do runs operations. It returns one reply for each, and keeps the events that the broker returns with them.
 func (f *Frontend) do(ops []core.Op) []core.Reply {
-	f.replies = f.broker.Do(f.client, ops, f.replies[:0])
+	f.replies = f.client.Do(ops, f.replies[:0])
 	answers := make([]core.Reply, 0, len(ops))
 	for i := range f.replies {
 		r := &f.replies[i]
-		f.newest = max(f.newest, r.Commit)
 		if r.Kind == core.EventReply {
 			f.noteEvent(&r.Event)
 			continue

@@ -29,16 +29,14 @@ type Frontend struct {
 	mu      sync.Mutex // guards the fields below; one command runs at a time
 	loading *loading   // while Start runs
 	model   *model
-	client  core.ClientID // the broker client that runs all commands
+	client  resp.SharedClient // runs all commands
 	replies []core.Reply
 	pending pendingEvents
-	newest  core.Commit // replies wait for this commit
-	leases  sortedSet   // jobs with a lease in the broker, by the time at which Tick releases it
+	leases  sortedSet // jobs with a lease in the broker, by the time at which Tick releases it
 
 	messages resp.Hub
 	server   resp.Server
 	scripts  scripts
-	waiters  waiters
 	calls    atomic.Uint64 // of the script
 }
 
@@ -49,10 +47,9 @@ var _ frontends.Frontend = (*Frontend)(nil)
 func New(b *access.Guard, o Options) *Frontend {
 	o.Options = o.WithDefaults(resp.DefaultBytes, resp.DefaultBytes)
 	f := &Frontend{broker: b, opts: o, model: newModel()}
-	f.server = resp.Server{Broker: b, Messages: &f.messages, Options: o.Options}
+	f.server = resp.Server{Broker: b, Messages: &f.messages, Shared: &f.client, Options: o.Options}
 	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
 	f.scripts.known = map[string]bool{}
-	f.waiters.sessions = map[*session]core.Commit{}
 	return f
 }
 
@@ -61,9 +58,7 @@ func New(b *access.Guard, o Options) *Frontend {
 func (f *Frontend) Start() error {
 	f.lock()
 	defer f.unlock()
-	own := core.ClientOptions{Unlisted: true, Wake: f.waiters.wake(f.broker)}
-	// permissions are checked before a command runs
-	f.client = f.broker.Admit(own, access.Credentials{Login: access.Everyone})
+	f.client.Open(f.broker)
 	f.loading = &loading{ends: map[string]core.Event{}}
 	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
 	if err := f.load(); err != nil {
@@ -109,37 +104,3 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 
 // Overflow is the reply to a connection above the connection limit.
 func (f *Frontend) Overflow() []byte { return []byte(resp.Overflow) }
-
-// waiters holds the sessions with replies that wait for a commit.
-type waiters struct {
-	mu       sync.Mutex // guards sessions
-	sessions map[*session]core.Commit
-}
-
-// add registers a session to be woken once a commit is durable.
-func (w *waiters) add(s *session, commit core.Commit) {
-	w.mu.Lock()
-	w.sessions[s] = max(w.sessions[s], commit)
-	w.mu.Unlock()
-}
-
-func (w *waiters) remove(s *session) {
-	w.mu.Lock()
-	delete(w.sessions, s)
-	w.mu.Unlock()
-}
-
-// wake is called by the broker when a commit is durable or an event waits.
-func (w *waiters) wake(b core.Broker) func() {
-	return func() {
-		committed, stopped := b.Committed(), b.Stopped()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for s, commit := range w.sessions {
-			if commit <= committed || stopped {
-				delete(w.sessions, s)
-				s.Conn.Wake()
-			}
-		}
-	}
-}

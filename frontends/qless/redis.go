@@ -47,12 +47,12 @@ var redisCommands = map[string]redisCommand{
 }
 
 // evalsha sha numkeys key... arg...
-func evalsha(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func evalsha(s *session, b []byte, args []string) []byte {
 	if refusal := keysRefusal(args[2:]); refusal != "" {
-		return resp.Refuse(b, refusal)
+		return redcon.AppendError(b, refusal)
 	}
 	if !s.front.scripts.has(args[1]) {
-		return resp.Refuse(b, noScript)
+		return redcon.AppendError(b, noScript)
 	}
 	return s.callScript(b, strings.ToLower(args[1]), args[2:])
 }
@@ -72,38 +72,38 @@ func keysRefusal(args []string) string {
 }
 
 // eval text numkeys key... arg...
-func eval(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func eval(s *session, b []byte, args []string) []byte {
 	if refusal := keysRefusal(args[2:]); refusal != "" {
-		return resp.Refuse(b, refusal)
+		return redcon.AppendError(b, refusal)
 	}
 	sha, refusal := s.front.scripts.load(args[1])
 	if refusal != "" {
-		return resp.Refuse(b, refusal)
+		return redcon.AppendError(b, refusal)
 	}
 	return s.callScript(b, sha, args[2:])
 }
 
 // callScript runs an operation; args are the number of keys, the keys and the arguments.
-func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.Commit) {
+func (s *session) callScript(b []byte, sha string, args []string) []byte {
 	if keys, err := strconv.Atoi(args[0]); err != nil || keys > 0 {
-		return resp.Refuse(b, scriptText(fault("No Keys should be provided"), sha))
+		return redcon.AppendError(b, scriptText(fault("No Keys should be provided"), sha))
 	}
-	reply, commit, err := s.permittedCall(args[1:])
+	reply, err := s.permittedCall(args[1:])
 	switch {
 	case errors.Is(err, core.ErrForbidden):
-		return redcon.AppendError(b, resp.NoPermission(args[1])), 0
+		return redcon.AppendError(b, resp.NoPermission(args[1]))
 	case err != nil:
-		return redcon.AppendError(b, oneErrorLine(scriptText(err, sha))), commit
+		return redcon.AppendError(b, oneErrorLine(scriptText(err, sha)))
 	}
 	s.noteCall(args[1:])
-	return appendReply(b, reply), commit
+	return appendReply(b, reply)
 }
 
 // permittedCall runs an operation if the client may call it. Otherwise the error is core.ErrForbidden.
-func (s *session) permittedCall(argv []string) (reply any, commit core.Commit, err error) {
+func (s *session) permittedCall(argv []string) (reply any, err error) {
 	defer s.enter()()
 	if !s.mayCall(argv) {
-		return nil, 0, core.ErrForbidden
+		return nil, core.ErrForbidden
 	}
 	return s.front.call(argv)
 }
@@ -135,16 +135,16 @@ func appendReply(b []byte, v any) []byte {
 }
 
 // script load text, exists sha..., flush
-func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func script(s *session, b []byte, args []string) []byte {
 	switch sub := strings.ToLower(args[1]); {
 	case sub == "load" && len(args) == 3:
 		sha, refusal := s.front.scripts.load(args[2])
 		if refusal != "" {
-			return resp.Refuse(b, refusal)
+			return redcon.AppendError(b, refusal)
 		}
-		return redcon.AppendBulkString(b, sha), 0
+		return redcon.AppendBulkString(b, sha)
 	case sub == "load", sub == "exists" && len(args) == 2:
-		return resp.Refuse(b, resp.WrongArity("script|"+sub))
+		return redcon.AppendError(b, resp.WrongArity("script|"+sub))
 	case sub == "exists":
 		b = redcon.AppendArray(b, len(args)-2)
 		for _, sha := range args[2:] {
@@ -154,19 +154,19 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			}
 			b = appendReply(b, known)
 		}
-		return b, 0
+		return b
 	case sub == "flush":
 		s.front.scripts.clear()
-		return resp.OK(b)
+		return redcon.AppendOK(b)
 	}
-	return resp.Refuse(b, "ERR unknown subcommand '"+resp.OneLine(args[1])+"'. Try SCRIPT HELP.")
+	return redcon.AppendError(b, "ERR unknown subcommand '"+resp.OneLine(args[1])+"'. Try SCRIPT HELP.")
 }
 
-func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+func info(s *session, b []byte, _ []string) []byte {
 	f := s.front
 	loading, jobs, queues, workers := 1, 0, 0, 0
 	if f.ready.Load() {
-		leave := s.enter()
+		leave := s.look()
 		loading, jobs, queues, workers = 0, f.model.jobs.len(), f.model.seen.len(), f.model.workers.len()
 		leave()
 	}
@@ -174,28 +174,27 @@ func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 		"# Persistence\r\nloading:%d\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
 		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Qless\r\njobs:%d\r\nqueues:%d\r\nworkers:%d\r\n",
 		resp.RedisVersion, loading, f.calls.Load(), f.messages.Dropped(), jobs, queues, workers)
-	return redcon.AppendBulkString(b, text), 0
+	return redcon.AppendBulkString(b, text)
 }
 
-func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+func flushdb(s *session, b []byte, _ []string) []byte {
 	if !s.front.opts.AllowFlush {
-		return resp.Refuse(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
+		return redcon.AppendError(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
 	}
-	commit, err := s.flushAll()
-	if err != nil {
-		return redcon.AppendError(b, errorText(err)), commit
+	if err := s.flushAll(); err != nil {
+		return redcon.AppendError(b, errorText(err))
 	}
 	s.noteChange(access.Change{Action: "jobs.flush"})
-	return redcon.AppendOK(b), commit
+	return redcon.AppendOK(b)
 }
 
-func (s *session) flushAll() (core.Commit, error) {
+func (s *session) flushAll() error {
 	defer s.enter()()
 	return s.front.flush()
 }
 
-func reset(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+func reset(s *session, b []byte, _ []string) []byte {
 	s.endMulti()
 	s.Reset()
-	return redcon.AppendString(b, "RESET"), 0
+	return redcon.AppendString(b, "RESET")
 }

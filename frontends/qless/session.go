@@ -10,7 +10,7 @@ import (
 
 // session is one connection.
 type session struct {
-	resp.Connection // its client is for lists of clients; the front-end's own client runs the commands
+	resp.Connection // its client is for lists of clients; the client of the front-end runs the commands
 	front           *Frontend
 
 	multi   bool // commands are queued
@@ -41,18 +41,26 @@ func (s *session) Serve(args []string) {
 	switch {
 	case refusal != "":
 		s.aborted = s.aborted || s.multi
-		s.Reply(redcon.AppendError(nil, refusal), 0)
+		s.Reply(redcon.AppendError(nil, refusal))
 	case s.multi && !c.Immediate:
 		s.enqueue(c, args)
 	default:
-		b, commit := c.Run(s, nil, args)
-		s.Reply(b, commit)
+		s.Reply(c.Run(s, nil, args))
 	}
 }
 
-// enter locks the shared data for a command and returns a function that unlocks it. A transaction holds the lock for
-// all its commands.
+// enter is look for a command whose answer waits for everything that the front-end has asked so far.
 func (s *session) enter() (leave func()) {
+	unlock := s.look()
+	return func() {
+		s.WaitForShared()
+		unlock()
+	}
+}
+
+// look locks the shared data for a command and returns a function that unlocks it. A transaction holds the lock for all
+// its commands.
+func (s *session) look() (leave func()) {
 	if s.inside {
 		return s.front.model.jobs.pack
 	}
@@ -60,45 +68,5 @@ func (s *session) enter() (leave func()) {
 	return s.front.unlock
 }
 
-// Reply implements resp.Session. It writes an answer that waits for a commit, after the messages that were published
-// earlier.
-func (s *session) Reply(b []byte, commit core.Commit) {
-	s.deliverMessages()
-	s.put(b, commit)
-}
-
-func (s *session) put(b []byte, commit core.Commit) {
-	if commit <= s.front.broker.Committed() {
-		commit = 0
-	}
-	out := s.Conn.Out()
-	out.Put(append(out.Buf(), b...), commit)
-	if commit == 0 {
-		return
-	}
-	s.front.waiters.add(s, commit)
-	if commit <= s.front.broker.Committed() || s.front.broker.Stopped() { // it may just have become durable
-		s.Conn.Wake()
-	}
-}
-
-// deliverMessages writes the waiting messages.
-func (s *session) deliverMessages() {
-	for _, d := range s.front.messages.Take(&s.Subscriber) {
-		s.put(d.Bytes, d.Commit)
-	}
-}
-
-// Deliver implements frontends.Session.
-func (s *session) Deliver() { s.deliverMessages() }
-
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(core.ErrStopped)) }
-
-// Closed implements frontends.Session.
-func (s *session) Closed() {
-	s.Closing = true
-	s.front.messages.Leave(&s.Subscriber)
-	s.front.waiters.remove(s)
-	s.front.broker.Close(s.Client)
-}

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/redcon"
-
-	"broker/core"
 )
 
 // Clients read the sizes of some of the script's sorted sets, and when recurring jobs are due, with commands of Redis.
@@ -58,20 +56,20 @@ func (m *model) scoreIn(key, name string) (float64, bool) {
 	return z.score(name)
 }
 
-func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func zcard(s *session, b []byte, args []string) []byte {
 	f := s.front
 	defer s.enter()()
 	f.sync()
-	return redcon.AppendInt(b, int64(f.model.sortedSetOf(args[1]).len())), f.newest
+	return redcon.AppendInt(b, int64(f.model.sortedSetOf(args[1]).len()))
 }
 
-func zscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
+func zscore(s *session, b []byte, args []string) []byte {
 	f := s.front
 	defer s.enter()()
 	f.sync()
 	score, there := f.model.scoreIn(args[1], args[2])
 	if !there {
-		return redcon.AppendNull(b), f.newest
+		return redcon.AppendNull(b)
 	}
-	return redcon.AppendBulk(b, appendFloat(nil, score, 17)), f.newest
+	return redcon.AppendBulk(b, appendFloat(nil, score, 17))
 }

@@ -22,7 +22,7 @@ func BenchmarkStart(b *testing.B) {
 		if err := f.Start(); err != nil {
 			b.Fatal(err)
 		}
-		s.Broker.Close(f.client)
+		f.client.Close()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/jobs, "ns/job")
 }

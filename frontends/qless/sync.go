@@ -102,7 +102,7 @@ func (f *Frontend) sync() {
 func (f *Frontend) askToStop(seqs []uint64) {
 	for _, seq := range seqs {
 		if j := f.model.jobs.bySeq(seq); j != nil && j.worker != "" && !j.gone {
-			f.messages.Publish("ql:w:"+j.worker, canceledText(j), f.newest)
+			f.messages.Publish("ql:w:"+j.worker, canceledText(j), &f.client)
 		}
 	}
 }

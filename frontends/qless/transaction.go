@@ -1,18 +1,13 @@
 package qless
 
-import (
-	"github.com/tidwall/redcon"
+import "github.com/tidwall/redcon"
 
-	"broker/core"
-	"broker/frontends/shared/resp"
-)
-
-func multi(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+func multi(s *session, b []byte, _ []string) []byte {
 	if s.multi {
-		return resp.Refuse(b, "ERR MULTI calls can not be nested")
+		return redcon.AppendError(b, "ERR MULTI calls can not be nested")
 	}
 	s.multi = true
-	return resp.OK(b)
+	return redcon.AppendOK(b)
 }
 
 // Limits of a transaction.
@@ -28,41 +23,38 @@ func (s *session) enqueue(c redisCommand, args []string) {
 	}
 	if len(s.queued) == maxQueued || s.size > maxQueuedBytes {
 		s.aborted = true
-		s.Reply(redcon.AppendError(nil, "OOM the transaction is too large"), 0)
+		s.Reply(redcon.AppendError(nil, "OOM the transaction is too large"))
 		return
 	}
 	s.queued = append(s.queued, queuedCommand{c, args})
-	s.Reply(redcon.AppendString(nil, "QUEUED"), 0)
+	s.Reply(redcon.AppendString(nil, "QUEUED"))
 }
 
 func (s *session) endMulti() { s.multi, s.aborted, s.queued, s.size = false, false, nil, 0 }
 
-func exec(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+func exec(s *session, b []byte, _ []string) []byte {
 	if !s.multi {
-		return resp.Refuse(b, "ERR EXEC without MULTI")
+		return redcon.AppendError(b, "ERR EXEC without MULTI")
 	}
 	queued, aborted := s.queued, s.aborted
 	s.endMulti()
 	if aborted {
-		return resp.Refuse(b, "EXECABORT Transaction discarded because of previous errors.")
+		return redcon.AppendError(b, "EXECABORT Transaction discarded because of previous errors.")
 	}
 	defer s.enter()()
 	s.inside = true
 	defer func() { s.inside = false }()
-	newest := core.Commit(0)
 	b = redcon.AppendArray(b, len(queued))
 	for _, q := range queued {
-		var commit core.Commit
-		b, commit = q.command.Run(s, b, q.args)
-		newest = max(newest, commit)
+		b = q.command.Run(s, b, q.args)
 	}
-	return b, newest
+	return b
 }
 
-func discard(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+func discard(s *session, b []byte, _ []string) []byte {
 	if !s.multi {
-		return resp.Refuse(b, "ERR DISCARD without MULTI")
+		return redcon.AppendError(b, "ERR DISCARD without MULTI")
 	}
 	s.endMulti()
-	return resp.OK(b)
+	return redcon.AppendOK(b)
 }

@@ -99,18 +99,25 @@ func (q *request) deleteOne(of *queue, c *client.Client, h receiptHandle, w mess
 	switch {
 	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrFinished):
 		return r, nil
-	case errors.Is(err, core.ErrConflict) && of.FIFO && !q.hasLeft(of, c, h):
-		return r, errExpired(w.handle)
+	case errors.Is(err, core.ErrConflict) && of.FIFO:
+		return q.deleteExpired(of, c, h, w)
 	case errors.Is(err, core.ErrConflict):
 		return r, nil // a dead letter by now, so no longer in this queue
 	}
 	return r, err
 }
 
-// hasLeft reports whether a message has left the queue.
-func (q *request) hasLeft(of *queue, c *client.Client, h receiptHandle) bool {
+// deleteExpired is the result of deleting a message of a FIFO queue whose lease is another one by now, or has ended. If
+// the message has left the queue, it is deleted already.
+func (q *request) deleteExpired(of *queue, c *client.Client, h receiptHandle, w messageChange) (core.Reply, error) {
 	r, err := c.Ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: h.seq}, Brief: true})
-	return err != nil || r.Info.Queue != q.front.coreName(of.Name)
+	switch {
+	case errors.Is(err, core.ErrNotFound), err == nil && r.Info.Queue != q.front.coreName(of.Name):
+		return r, nil
+	case err == nil:
+		err = errExpired(w.handle)
+	}
+	return r, err
 }
 
 // changeOne sets the time until a message is visible again. With zero its lease ends as if it had expired. In a

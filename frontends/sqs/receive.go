@@ -125,7 +125,7 @@ func (l *leasing) result() (out outcome, err error) {
 	if err := q.mayOne(consume, of.Name); err != nil { // a reload may have removed the right during the wait
 		return out, err
 	}
-	if err := l.c.Committed(q.ctx, client.Latest(l.taken)); err != nil { // only in a cluster a lease needs a commit
+	if err := l.c.Committed(q.ctx, client.Latest(l.taken)); err != nil { // see core.Submit.Window
 		return out, err
 	}
 	l.hide()

@@ -16,6 +16,7 @@ import (
 
 	"broker/access"
 	"broker/frontends"
+	"broker/frontends/shared/httpserver"
 )
 
 // maxRequestBytes limits the body of a request. JSON needs up to six bytes for a byte of a message, forms three.
@@ -23,13 +24,10 @@ const maxRequestBytes = 6*maxBatchBytes + requestOverhead
 
 // Time limits of a connection. A long poll lasts 20 seconds, a commit at most commitTimeout.
 const (
-	headerTimeout = 10 * time.Second
-	readTimeout   = 30 * time.Second
-	writeTimeout  = 90 * time.Second
-	idleTimeout   = 2 * time.Minute
-	guestIdle     = 10 * time.Second // of a connection on which no request was authenticated
-	refusedFor    = time.Second      // the same, after a reply to a request whose body was not read
-	maxHeader     = 64 << 10
+	readTimeout  = 30 * time.Second
+	writeTimeout = 90 * time.Second
+	guestIdle    = 10 * time.Second // of a connection on which no request was authenticated
+	refusedFor   = time.Second      // the same, after a reply to a request whose body was not read
 )
 
 // Sizes of the body of a request. More memory is allocated as bytes arrive.
@@ -40,15 +38,12 @@ const (
 
 // Server is the net/http server of the front-end.
 func (f *Frontend) Server() *http.Server {
-	return &http.Server{
-		Handler: f, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout:    idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		ConnState:      connState,
-		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, frontends.SharedConnOf(nc))
-		},
+	s := httpserver.New(f, readTimeout, writeTimeout)
+	s.ConnState = connState
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, frontends.SharedConnOf(nc))
 	}
+	return s
 }
 
 // connKey is the context key of the frontends.SharedConn of a request.

@@ -15,6 +15,7 @@ import (
 
 	"broker/access"
 	"broker/core"
+	"broker/core/client"
 )
 
 // presign makes a URL that works without the secret.
@@ -286,6 +287,54 @@ func TestHandleWithoutALeaseDeletesNothing(t *testing.T) {
 		object{"QueueUrl": url, "ReceiptHandle": h.text("q.fifo")})
 	want(t, fmt.Sprint("status of ", out), status, http.StatusBadRequest)
 	want(t, "in flight", f.attributesOf(url)[countInFlight], "1")
+}
+
+// overtaken is a broker to which another client speaks as soon as it has refused to complete a job.
+type overtaken struct {
+	core.Broker
+	other func()
+}
+
+func (b overtaken) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	into = b.Broker.Do(id, ops, into)
+	if _, is := ops[0].(*core.Complete); is && into[len(into)-1].Kind == core.Failed {
+		b.other()
+	}
+	return into
+}
+
+// The reply to the deletion of a message that another consumer deletes meanwhile depends on the commit of that.
+func TestDeletionOfAMessageThatAnotherDeletesWaitsForItsCommit(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	url := f.create("q.fifo", fifoQueue, "true", contentDedup, "true")
+	f.send(url, "m", "MessageGroupId", "g")
+	h, err := parseHandle(f.receive(url)[0]["ReceiptHandle"].(string), "q.fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.leasedAt = h.leasedAt.Add(-time.Second) // an earlier lease
+	of, err := f.find("q.fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deleted core.Commit
+	q := &request{
+		front: f.Frontend, ctx: context.Background(), wire: &wireRequest{}, from: caller{principal: access.Everyone},
+	}
+	c := client.Open(overtaken{f.engine, func() {
+		o := f.open(q.from)
+		defer o.Close()
+		r, err := o.Ask(&core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, Authority: core.ByAnyone})
+		if deleted = r.Commit; err != nil {
+			t.Error(err)
+		}
+	}}, client.Options{ClientOptions: core.ClientOptions{Protocol: core.SQS}})
+	defer c.Close()
+	r, err := q.deleteOne(of, c, h, messageChange{handle: "h"})
+	if err != nil || deleted == 0 || r.Commit < deleted {
+		t.Errorf("deleted in commit %d, the reply waits for %d: %v", deleted, r.Commit, err)
+	}
 }
 
 func TestReplyAboutExistingQueueWaitsForItsCommit(t *testing.T) {

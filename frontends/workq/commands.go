@@ -81,9 +81,9 @@ func (c *command) lineError(r *request) string {
 	return ""
 }
 
-// declaredBodies returns the possible sizes of the body after a line with too many arguments, the smaller one first.
-// One is the last argument: a space in a name makes one argument too many. If all numbers are in their places, the
-// other is the argument in the place of the size. A negative size means none.
+// declaredBodies returns the possible sizes of the body after a line with too many arguments, the smaller one first; a
+// negative size is none. If a name contains a space, the size is the last argument. If there are arguments behind the
+// size, it is in its usual place, as the numbers before it are.
 func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	size, other = -1, -1
 	if n, ok := parseSize(r.args[len(r.args)-1]); ok {

@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"broker/access"
-	"broker/core"
 )
 
 // Command is a row of the table of commands of a front-end, whose sessions are S.
 type Command[S any] struct {
-	// Run appends the reply, which must wait for the returned commit. If it appends nothing, the reply comes later.
-	Run func(s S, b []byte, args []string) ([]byte, core.Commit)
+	// Run appends the reply, which waits for what Run asks; see Connection.Do. If it appends nothing, the reply comes
+	// later.
+	Run func(s S, b []byte, args []string) []byte
 
 	Min, Max   int  // number of words, including the name; Max zero: no limit
 	Open       bool // allowed without a password

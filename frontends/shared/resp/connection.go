@@ -16,6 +16,7 @@ import (
 type Server struct {
 	Broker   *access.Guard
 	Messages *Hub
+	Shared   *SharedClient // runs the commands of all connections; nil: each connection's own client does
 	frontends.Options
 
 	words frontends.Pool[[16][]byte]
@@ -25,9 +26,6 @@ type Server struct {
 type Session interface {
 	// Serve runs one command.
 	Serve(args []string)
-
-	// Reply writes an answer that waits for a commit.
-	Reply(b []byte, commit core.Commit)
 }
 
 // Connection is the part of a session that all front-ends of this package share: it reads commands and knows who sent
@@ -42,6 +40,7 @@ type Connection struct {
 	reader  reader
 	words   *[16][]byte // space for the words of a command; during Feed only
 	name    string      // of CLIENT SETNAME
+	commit  core.Commit // for which the next answer waits
 }
 
 // Overflow is the reply to a connection above the connection limit.
@@ -76,7 +75,7 @@ func (c *Connection) Step(in []byte) (used int, more bool) {
 	case errors.Is(err, errShort):
 		return 0, false
 	case err != nil:
-		c.session.Reply(redcon.AppendError(nil, "ERR "+err.Error()), 0)
+		c.Reply(redcon.AppendError(nil, "ERR "+err.Error()))
 		c.HangUp()
 		return len(in), false
 	case len(raw) == 0:
@@ -92,6 +91,16 @@ func (c *Connection) Step(in []byte) (used int, more bool) {
 	}
 	c.session.Serve(args)
 	return n, true
+}
+
+// Closed implements frontends.Session.
+func (c *Connection) Closed() {
+	c.Closing = true
+	c.server.Messages.Leave(&c.Subscriber)
+	if c.server.Shared != nil {
+		c.server.Shared.forget(c)
+	}
+	c.server.Broker.Close(c.Client)
 }
 
 // Admission implements frontends.Admitter.
@@ -141,7 +150,7 @@ func (c *Connection) address() string {
 }
 
 // Auth serves AUTH [user] password.
-func (c *Connection) Auth(b []byte, args []string) ([]byte, core.Commit) {
+func (c *Connection) Auth(b []byte, args []string) []byte {
 	name := ""
 	if len(args) == 3 {
 		name = args[1]
@@ -151,74 +160,74 @@ func (c *Connection) Auth(b []byte, args []string) ([]byte, core.Commit) {
 		defer c.HangUp()
 	}
 	if login.refusal != "" {
-		return Refuse(b, login.refusal)
+		return redcon.AppendError(b, login.refusal)
 	}
 	if login.principal != nil {
 		c.server.Broker.LogIn(c.Client, login.principal)
 	}
 	c.Authorized = true
-	return OK(b)
+	return redcon.AppendOK(b)
 }
 
 // ClientCommand serves the CLIENT commands that libraries send when they connect.
-func (c *Connection) ClientCommand(b []byte, args []string) ([]byte, core.Commit) {
+func (c *Connection) ClientCommand(b []byte, args []string) []byte {
 	switch strings.ToLower(args[1]) {
 	case "setname":
 		if len(args) != 3 {
-			return Refuse(b, WrongArity("client|setname"))
+			return redcon.AppendError(b, WrongArity("client|setname"))
 		}
 		if strings.ContainsFunc(args[2], func(r rune) bool { return r < '!' || r > '~' }) {
-			return Refuse(b, "ERR Client names cannot contain spaces, newlines or special characters.")
+			return redcon.AppendError(b, "ERR Client names cannot contain spaces, newlines or special characters.")
 		}
 		c.setName(core.CutText(args[2], maxEcho))
 	case "getname":
 		if c.name == "" {
-			return redcon.AppendNull(b), 0
+			return redcon.AppendNull(b)
 		}
-		return redcon.AppendBulkString(b, c.name), 0
+		return redcon.AppendBulkString(b, c.name)
 	case "id":
-		return redcon.AppendInt(b, int64(c.Client)), 0
+		return redcon.AppendInt(b, int64(c.Client))
 	}
-	return OK(b)
+	return redcon.AppendOK(b)
 }
 
 // Ping serves PING; a client that is subscribed gets a message.
-func (c *Connection) Ping(b []byte, args []string) ([]byte, core.Commit) {
+func (c *Connection) Ping(b []byte, args []string) []byte {
 	text := strings.Join(args[1:], "")
 	switch {
 	case c.Subscriber.Count() > 0:
-		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text), 0
+		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text)
 	case len(args) > 1:
-		return redcon.AppendBulkString(b, text), 0
+		return redcon.AppendBulkString(b, text)
 	}
-	return redcon.AppendString(b, "PONG"), 0
+	return redcon.AppendString(b, "PONG")
 }
 
 // Echo serves ECHO.
-func (*Connection) Echo(b []byte, args []string) ([]byte, core.Commit) {
-	return redcon.AppendBulkString(b, args[1]), 0
+func (*Connection) Echo(b []byte, args []string) []byte {
+	return redcon.AppendBulkString(b, args[1])
 }
 
 // Hello refuses HELLO, so that libraries use RESP2.
-func (*Connection) Hello(b []byte, args []string) ([]byte, core.Commit) {
-	return Refuse(b, unknownCommand(args))
+func (*Connection) Hello(b []byte, args []string) []byte {
+	return redcon.AppendError(b, unknownCommand(args))
 }
 
 // Select serves SELECT. There is only database 0.
-func (*Connection) Select(b []byte, args []string) ([]byte, core.Commit) {
+func (*Connection) Select(b []byte, args []string) []byte {
 	switch n, err := strconv.Atoi(args[1]); {
 	case err != nil:
-		return Refuse(b, NotInteger)
+		return redcon.AppendError(b, NotInteger)
 	case n != 0:
-		return Refuse(b, "ERR DB index is out of range")
+		return redcon.AppendError(b, "ERR DB index is out of range")
 	}
-	return OK(b)
+	return redcon.AppendOK(b)
 }
 
 // Quit serves QUIT.
-func (c *Connection) Quit(b []byte, _ []string) ([]byte, core.Commit) {
+func (c *Connection) Quit(b []byte, _ []string) []byte {
 	defer c.HangUp()
-	return OK(b)
+	return redcon.AppendOK(b)
 }
 
 // DefaultBytes is the default limit of a body and of unsent output.

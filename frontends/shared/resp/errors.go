@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/tidwall/redcon"
-
 	"broker/core"
 )
 
@@ -41,9 +39,3 @@ func ErrorText(own map[error]string, err error) string {
 	}
 	return cmp.Or(wireErrors[core.KindOf(err)], "ERR internal error")
 }
-
-// Refuse appends an error line.
-func Refuse(b []byte, text string) ([]byte, core.Commit) { return redcon.AppendError(b, text), 0 }
-
-// OK appends the reply OK.
-func OK(b []byte) ([]byte, core.Commit) { return redcon.AppendOK(b), 0 }

@@ -49,11 +49,10 @@ type Subscriber struct {
 	some     atomic.Bool
 }
 
-// Message is an encoded message that waits to be written. Commit must be durable first.
+// Message is an encoded message that waits to be written. Its commit must be durable first.
 type Message struct {
-	Bytes  []byte
-	Commit core.Commit
-
+	bytes   []byte
+	commit  core.Commit
 	channel string
 }
 
@@ -90,43 +89,49 @@ func (n *nameSet) remove(name string) {
 	n.bytes -= len(name)
 }
 
-// Publish queues a message for all subscribers of a channel and returns their number.
-func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
+// Publish queues a message for all subscribers of a channel and returns their number. The message waits for everything
+// that a SharedClient, which then wakes the subscribers, has asked so far; nil: for nothing.
+func (h *Hub) Publish(channel, payload string, after *SharedClient) (n int) {
+	commit := core.Commit(0)
+	if after != nil {
+		commit = after.newest
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if listeners := h.channels[channel]; len(listeners) > 0 {
-		b := redcon.AppendBulkString(redcon.AppendArray(nil, 3), "message")
-		b = redcon.AppendBulkString(redcon.AppendBulkString(b, channel), payload)
-		for s := range listeners {
-			n++
-			h.queue(s, Message{b, commit, channel})
-		}
-	}
+	n = h.send(h.channels[channel], Message{commit: commit, channel: channel}, "message", channel, payload)
 	if len(channel) > MaxPattern {
 		return n
 	}
 	for _, p := range h.patterns.match(channel) {
-		b := redcon.AppendBulkString(redcon.AppendArray(nil, 4), "pmessage")
-		b = redcon.AppendBulkString(redcon.AppendBulkString(b, p.text), channel)
-		b = redcon.AppendBulkString(b, payload)
-		for s := range p.listeners {
-			n++
-			h.queue(s, Message{b, commit, channel})
-		}
+		n += h.send(p.listeners, Message{commit: commit, channel: channel}, "pmessage", p.text, channel, payload)
 	}
 	return n
 }
 
-// queue adds a message, whose bytes are shared. The caller holds the lock.
-func (h *Hub) queue(s *Subscriber, m Message) {
-	if s.bytes+len(m.Bytes) > subscriberBytes {
-		h.dropped++
-		return
+// send adds a message of some words, whose bytes are shared, to those that wait for subscribers. It returns their
+// number. A message for which no subscriber has room is not encoded. The caller holds the lock.
+func (h *Hub) send(listeners map[*Subscriber]bool, m Message, words ...string) int {
+	size := 0
+	for _, word := range words {
+		size += len(word) + len("$0\r\n\r\n")
 	}
-	s.bytes += len(m.Bytes)
-	s.waiting = append(s.waiting, m)
-	s.some.Store(true)
-	s.Wake()
+	for s := range listeners {
+		if s.bytes+size > subscriberBytes {
+			h.dropped++
+			continue
+		}
+		if m.bytes == nil {
+			m.bytes = redcon.AppendArray(make([]byte, 0, size), len(words))
+			for _, word := range words {
+				m.bytes = redcon.AppendBulkString(m.bytes, word)
+			}
+		}
+		s.bytes += len(m.bytes)
+		s.waiting = append(s.waiting, m)
+		s.some.Store(true)
+		s.Wake()
+	}
+	return len(listeners)
 }
 
 // Take returns the messages that wait for a subscriber and that it may hear.

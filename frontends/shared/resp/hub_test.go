@@ -30,7 +30,7 @@ func TestHubForgetsClientsThatLeft(t *testing.T) {
 	if len(h.patterns.all) != 2 || len(h.patterns.prefixes) != 2 || len(h.channels) != 0 || leaver.Count() != 0 {
 		t.Errorf("left: %d patterns and %d channels", len(h.patterns.all), len(h.channels))
 	}
-	if n := h.Publish("n12", "x", 0); n != 1 || len(h.Take(stayer)) != 1 || len(h.Take(leaver)) != 0 {
+	if n := h.Publish("n12", "x", nil); n != 1 || len(h.Take(stayer)) != 1 || len(h.Take(leaver)) != 0 {
 		t.Errorf("%d subscribers", n)
 	}
 }
@@ -42,12 +42,12 @@ func TestSlowSubscriberLosesMessages(t *testing.T) {
 	h.Subscribe(s, nil, []string{"c"})
 	payload := string(make([]byte, subscriberBytes/2))
 	for range 3 {
-		h.Publish("c", payload, 0)
+		h.Publish("c", payload, nil)
 	}
 	if n := len(h.Take(s)); n != 1 || h.Dropped() != 2 {
 		t.Errorf("%d messages, %d dropped", n, h.Dropped())
 	}
-	h.Publish("c", payload, 0)
+	h.Publish("c", payload, nil)
 	if n := len(h.Take(s)); n != 1 {
 		t.Errorf("%d messages after it has read", n)
 	}
@@ -64,10 +64,10 @@ func TestLongPatternsAreRefused(t *testing.T) {
 	}
 	h.SubscribePatterns(s, nil, []string{"*" + strings.Repeat("a", MaxPattern-2) + "b", "*"})
 	begin := time.Now() //nolint:forbidigo // the test measures its own time
-	if n := h.Publish(strings.Repeat("a", 16<<20), "", 0); n != 0 {
+	if n := h.Publish(strings.Repeat("a", 16<<20), "", nil); n != 0 {
 		t.Errorf("%d subscribers", n)
 	}
-	if n := h.Publish(strings.Repeat("a", MaxPattern), "", 0); n != 1 {
+	if n := h.Publish(strings.Repeat("a", MaxPattern), "", nil); n != 1 {
 		t.Errorf("%d subscribers of a shorter one", n)
 	}
 	if took := time.Since(begin); took > 5*time.Second { //nolint:forbidigo // as above
@@ -155,6 +155,49 @@ func BenchmarkPublishBesidePatterns(b *testing.B) {
 	}
 	channel := strings.Repeat("a", MaxPattern)
 	for b.Loop() {
-		h.Publish(channel, "", 0)
+		h.Publish(channel, "", nil)
+	}
+}
+
+// A publication is compared or sent to a bounded number of patterns, though every star at the end of a pattern makes
+// another one that matches the same channels.
+func TestStarsAtTheEndDoNotMultiplyPatterns(t *testing.T) {
+	t.Parallel()
+	var h Hub
+	refused := 0
+	for client := range 20 {
+		s := &Subscriber{
+			MayHear: anyChannel, Wake: func() {}, Holder: access.NamedHolder(strconv.Itoa(client), false),
+		}
+		for n := range 1_000 {
+			text := strings.Repeat("a", n%100) + strings.Repeat("*", 1+n/100+10*client)
+			if b := h.SubscribePatterns(s, nil, []string{text}); b[0] == '-' {
+				refused++
+			}
+		}
+	}
+	channel := strings.Repeat("a", MaxPattern)
+	if n := len(h.patterns.match(channel)); refused == 0 || n > MaxPattern+1+wildSteps {
+		t.Errorf("a channel has %d patterns, %d were refused", n, refused)
+	}
+}
+
+// Messages are not encoded for subscribers that have no room for them. The test counts allocations, so no other test
+// may run beside it.
+func TestMessagesWithoutRoomAreNotEncoded(t *testing.T) {
+	var h Hub
+	s := &Subscriber{MayHear: anyChannel, Wake: func() {}}
+	const patterns = 500
+	for n := range patterns {
+		h.SubscribePatterns(s, nil, []string{strings.Repeat("a", n) + "*"})
+	}
+	channel, payload := strings.Repeat("a", MaxPattern), string(make([]byte, subscriberBytes/2))
+	h.Publish(channel, payload, nil)
+	dropped := h.Dropped()
+	if n := testing.AllocsPerRun(10, func() { h.Publish(channel, payload, nil) }); n > 50 {
+		t.Errorf("%.0f allocations for %d messages that nobody gets", n, patterns)
+	}
+	if dropped != patterns-1 || h.Dropped() <= dropped || len(h.Take(s)) != 1 {
+		t.Errorf("%d messages were dropped at first, then %d", dropped, h.Dropped())
 	}
 }

@@ -36,9 +36,10 @@ type pattern struct {
 	holder    access.Holder // of its steps: its first subscriber
 }
 
-// prefixOf returns the text before the stars at the end of a pattern without other wildcards.
+// prefixOf returns the text before the star at the end of a pattern without other wildcards. A channel has as many such
+// patterns as it has bytes: a second star would make any number of them.
 func prefixOf(text string) (prefix string, ok bool) {
-	prefix = strings.TrimRight(text, "*")
+	prefix = strings.TrimSuffix(text, "*")
 	return prefix, !strings.ContainsAny(prefix, `*?[\`)
 }
 

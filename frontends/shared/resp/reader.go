@@ -26,7 +26,8 @@ type syntaxError string
 func (e syntaxError) Error() string { return "Protocol error: " + string(e) }
 
 // reader cuts commands from the input of a connection. It remembers its position, so that it scans a long command once
-// even if it arrives in many pieces.
+// even if it arrives in many pieces. It is apart from package migrate/wire, which reads any value of RESP, because
+// requests are arrays of strings or lines of words only, and what is wrong with them is said in the words of Redis.
 type reader struct {
 	Max  int // bytes of one argument; a command may be a little longer
 	args int // arguments of the current command that are not complete yet; zero: its first line is not
