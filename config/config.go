@@ -6,17 +6,17 @@ import "time"
 // docs/settings.md; the unit tag is the unit of a number without one, where the type is a duration; marks the settings
 // that control access, which a reload changes together or not at all.
 type Config struct {
-	Data                string        `toml:"data" doc:"folder of the store"`
-	Durability          string        `toml:"durability" doc:"sync: changes are on disk before they are acknowledged; relaxed: they are on disk within sync_interval; none: memory only"`
-	SyncInterval        time.Duration `toml:"sync_interval" doc:"with durability relaxed: the longest time until an acknowledged change is on disk"`
-	CacheBytes          Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older bodies are read from the store when a worker takes the job"`
-	DefaultLease        time.Duration `toml:"default_lease" doc:"lease of a job that sets none, for Workq and Faktory workers"`
-	PoisonAfter         int           `toml:"poison_after" doc:"leases in a row that end without a reply from the worker (lost connection, expired lease) after which a job goes to the dead set; 0: no limit; jobs with a limit of attempts ignore it"`
-	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
-	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/v1/drain), refuse new jobs too"`
-	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
-	ExitAfterFailure    time.Duration `toml:"exit_after_failure" doc:"after the store has failed or hung, the broker refuses changes and answers reads for this long and exits with status 1, so that a supervisor starts it again; 0s: it never exits; ignored in a cluster, where other nodes take over"`
-	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
+	Data             string        `toml:"data" doc:"folder of the store"`
+	Durability       string        `toml:"durability" doc:"sync: changes are on disk before they are acknowledged; relaxed: they are on disk within sync_interval; none: memory only"`
+	SyncInterval     time.Duration `toml:"sync_interval" doc:"with durability relaxed: the longest time until an acknowledged change is on disk"`
+	CacheBytes       Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older bodies are read from the store when a worker takes the job"`
+	DefaultLease     time.Duration `toml:"default_lease" doc:"lease of a job that sets none, for Workq and Faktory workers"`
+	PoisonAfter      int           `toml:"poison_after" doc:"leases in a row that end without a reply from the worker (lost connection, expired lease) after which a job goes to the dead set; 0: no limit; jobs with a limit of attempts ignore it"`
+	MinFreeDisk      Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
+	DrainRefusesJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/v1/drain), refuse new jobs too"`
+	EventLoops       int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
+	ExitAfterFailure time.Duration `toml:"exit_after_failure" doc:"after the store has failed or hung, the broker refuses changes and answers reads for this long and exits with status 1, so that a supervisor starts it again; 0s: it never exits; ignored in a cluster, where other nodes take over"`
+	BindRetry        time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 
 	Log       Log       `toml:"log"`
 	HTTP      HTTP      `toml:"http"`

@@ -80,8 +80,8 @@ func typedNames() string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// SecretSettings are the paths of the passwords.
-func (c *Config) SecretSettings() []string {
+// secretSettings are the paths of the passwords.
+func (c *Config) secretSettings() []string {
 	paths := []string{"http.password"}
 	for _, p := range c.WireProtocols() {
 		if p.Password != nil {
@@ -92,4 +92,4 @@ func (c *Config) SecretSettings() []string {
 }
 
 // IsSecret reports whether the value of a setting is secret.
-func (c *Config) IsSecret(path string) bool { return slices.Contains(c.SecretSettings(), path) }
+func (c *Config) IsSecret(path string) bool { return slices.Contains(c.secretSettings(), path) }

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/frontends/shared/httpserver"
 	"broker/migrate/switchover"
 	"broker/migrate/wiretap"
 )
@@ -30,6 +31,9 @@ const (
 	shadowPage     = "127.0.0.1:7430"
 	shadowMemory   = 256 // MiB
 	shadowSayEvery = 10 * time.Second
+
+	shadowRead  = 10 * time.Second // of a request of its page
+	shadowWrite = time.Minute      // of the response
 )
 
 // shadowFlags are the flags of broker shadow.
@@ -252,7 +256,7 @@ func serveShadowPage(
 	mux := http.NewServeMux()
 	wiretap.ServePages(mux, compare.Report)
 	switches.Serve(mux)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := httpserver.New(mux, shadowRead, shadowWrite)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -17,6 +17,7 @@ import (
 	"broker/frontends/frontendtest"
 	"broker/frontends/gearman"
 	"broker/frontends/workq"
+	"broker/operate/httpapi"
 )
 
 // env is one broker with a front-end for each protocol.
@@ -25,7 +26,8 @@ type env struct {
 	workq, gearman, faktory *frontendtest.Stage
 	observer                core.ClientID
 	clients                 int
-	handler                 http.Handler // of the HTTP API; nil: not used yet
+	http                    *httpapi.Server // nil: not used yet
+	handler                 http.Handler    // of the HTTP API; nil: likewise
 
 	// The job under test. jobID is empty unless the client chose it.
 	jobSeq       uint64

@@ -23,12 +23,31 @@ func inBubble(t *testing.T, run func(*testing.T) string) (text string) {
 	return text
 }
 
+// noParts are the parts of a process without any.
+type noParts struct{ httpapi.Parts }
+
+func (noParts) SyncLatency() (none core.Latency)            { return none }
+func (noParts) SpanCounts() (sent, dropped uint64, on bool) { return 0, 0, false }
+func (noParts) Connections() map[string]service.Connections { return nil }
+func (noParts) PushTargets() []service.PushTarget           { return nil }
+func (noParts) SQSActions() []httpapi.SQSAction             { return nil }
+func (noParts) ArchiveStatus() *core.Archive                { return nil }
+
 // api is the HTTP API on the broker.
 func (e *env) api() http.Handler {
-	if e.handler != nil {
-		return e.handler
-	}
 	e.t.Helper()
+	if e.handler == nil {
+		e.handler = e.port().HTTP().Handler
+	}
+	return e.handler
+}
+
+// port is the HTTP port on the broker.
+func (e *env) port() *httpapi.Server {
+	e.t.Helper()
+	if e.http != nil {
+		return e.http
+	}
 	s, err := service.New(service.Options{Broker: e.workq.Broker, Handles: core.NewHandleFormat("H:host")})
 	if err != nil {
 		e.t.Fatal(err)
@@ -36,10 +55,10 @@ func (e *env) api() http.Handler {
 	e.t.Cleanup(s.Close)
 	server := httpapi.New(httpapi.Options{Now: e.workq.Clock.Now})
 	server.Ready(httpapi.Backend{
-		Broker: e.workq.Broker, Service: s, Connections: func() map[string]service.Connections { return nil },
+		Broker: e.workq.Broker, Service: s, Parts: noParts{},
 	})
-	e.handler = server.HTTP().Handler
-	return e.handler
+	e.http = server
+	return server
 }
 
 // ask sends a request to the API.

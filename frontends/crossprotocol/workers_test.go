@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"broker/access"
 	"broker/core"
 	"broker/operate/console"
-	"broker/operate/service"
 )
 
 // workersShown are the numbers of workers of the queue: in the core, in the API, in the metrics and on the page of the
@@ -28,27 +26,23 @@ func (e *env) workersShown() string {
 		number, _, _ := strings.Cut(rest, to)
 		return strings.TrimSpace(number)
 	}
-	s, err := service.New(service.Options{Broker: e.workq.Broker, Handles: core.NewHandleFormat("H:host")})
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer s.Close()
-	everybody := service.Caller{Principal: access.Everyone}
+	e.api() // makes the document
 	pages, err := console.New(console.Options{
-		Service: func() *service.Service { return s }, Now: func() time.Time { return e.workq.Clock.Now().Time() },
-		Authenticate: func(*http.Request) (service.Caller, bool) { return everybody, true },
-		Failed:       func(page string, err error) { e.t.Error(page, err) },
-		Status:       func(error) int { return http.StatusInternalServerError },
-		API:          func() []byte { return []byte(`{"paths":{}}`) },
+		Port: e.port(), Now: func() time.Time { return e.workq.Clock.Now().Time() },
+		Failed: func(page string, err error) { e.t.Error(page, err) },
 	})
 	if err != nil {
 		e.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	for pattern, h := range pages.Routes() {
+		mux.Handle(pattern, h)
 	}
 	return fmt.Sprint(
 		e.do(&core.InspectQueue{Queue: queue}).Queues[0].Workers, " ",
 		between(get(e.api(), "/api/v1/queues/"+queue), `"workers":`, ","), " ",
 		between(get(e.api(), "/metrics"), `broker_queue_workers{queue="`+queue+`"} `, "\n"), " ",
-		between(get(pages.Handler(), "/queues/"+queue), `<h2>Who works for it</h2><span class="right">`, " "),
+		between(get(mux, "/queues/"+queue), `<h2>Who works for it</h2><span class="right">`, " "),
 	)
 }
 

@@ -36,7 +36,8 @@ type Server interface {
 // the leader serves its own clients. A leader of a build that does not know it closes the connection.
 const Operations = "lasting operations"
 
-// linkWait is how long a client waits for the node's link to a leader, before it is passed on.
+// linkWait is how long a request waits for the node's link to a leader, before it is passed on. Connections wait as
+// long as for a leader: one that is passed on ends with that leader.
 const linkWait = 2 * time.Second
 
 // Gateway accepts the clients of a node, and passes them on to the leader while another node leads.
@@ -48,10 +49,11 @@ type Gateway struct {
 
 	mu     sync.Mutex // guards the fields below
 	state  state
-	relays map[*relay]struct{}
+	relays map[passed]string // what is passed on, and the id of the leader that it is passed on to
 
 	relaying atomic.Int64
 	relayed  atomic.Uint64
+	requests atomic.Uint64  // passed on
 	done     sync.WaitGroup // accepting goroutines and relays
 }
 
@@ -61,31 +63,31 @@ type state struct {
 	server   Server         // nil: another node leads
 	links    func(net.Conn) // serves a connection for Operations, while this node leads
 	sessions Server         // serves some front-ends while another node leads; nil: there is no link to it
-	served   []string       // these front-ends
-	linking  bool           // there will be one, or known not to be one
+	served   []string       // these front-ends, and Requests
+	linking  bool           // there will be one: nobody knows yet that there is none
 	changed  chan struct{}  // closed and replaced at each change
 	closed   bool
 }
 
-// relay is a client whose bytes are passed on.
-type relay struct {
-	client, leader net.Conn
-	to             string // id of the leader
-}
+// passed is what is passed on to a leader. end may be called several times.
+type passed interface{ end() }
 
-// close ends the copying in both directions. It may be called several times.
-func (r *relay) close() {
+// relay is a client whose bytes are passed on.
+type relay struct{ client, leader net.Conn }
+
+// end ends the copying in both directions.
+func (r *relay) end() {
 	_ = r.client.Close() // nothing is lost: the client reconnects
 	_ = r.leader.Close()
 }
 
 // New creates a gateway with a maximum number of relayed connections. A node that follows may serve the given
-// front-ends itself: Sessions says whether it does.
+// front-ends itself, and is expected to: Sessions and Link say whether it does.
 func New(maxRelays int, atFollower ...string) *Gateway {
 	g := &Gateway{
 		atFollower: make(map[string]bool),
-		maxRelays:  int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[*relay]struct{}),
-		state: state{changed: make(chan struct{})},
+		maxRelays:  int64(max(1, maxRelays)), tunnel: newTunnelListener(), relays: make(map[passed]string),
+		state: state{linking: len(atFollower) > 0, changed: make(chan struct{})},
 	}
 	for _, name := range atFollower {
 		g.atFollower[name] = true
@@ -101,6 +103,9 @@ func (g *Gateway) Join(n Node) { g.change(func(s *state) { s.node = n }) }
 func (g *Gateway) Counts() (relayed uint64, relaying int64) {
 	return g.relayed.Load(), g.relaying.Load()
 }
+
+// Requests is the number of HTTP requests that were passed on.
+func (g *Gateway) Requests() uint64 { return g.requests.Load() }
 
 // Accept starts to accept the clients of a front-end, until the socket is closed.
 func (g *Gateway) Accept(frontend string, socket net.Listener) {
@@ -169,34 +174,54 @@ func (g *Gateway) Links(serve func(net.Conn)) { g.change(func(now *state) { now.
 // Follow makes the gateway pass clients on to the leader.
 func (g *Gateway) Follow() { g.change(func(s *state) { s.server, s.links = nil, nil }) }
 
-// Link says whether this node is about to have a link to the leader: clients wait for it a moment.
+// Link says whether this node is about to have a link to the leader: clients wait for it.
 func (g *Gateway) Link(expected bool) { g.change(func(s *state) { s.linking = expected }) }
 
-// Sessions makes a server serve the clients of some front-ends while another node leads; nil: there is no link to it.
+// Sessions makes a server serve the clients of some front-ends while another node leads; nil: the link to it has ended,
+// and the next one is expected.
 func (g *Gateway) Sessions(s Server, served ...string) {
-	g.change(func(now *state) { now.sessions, now.served, now.linking = s, served, false })
+	g.change(func(now *state) { now.sessions, now.served, now.linking = s, served, s == nil })
 }
 
 // LeaderChanged closes the connections to a node that no longer leads.
 func (g *Gateway) LeaderChanged() {
-	if node := g.current().node; node != nil {
-		g.closeRelays(node.LeaderID())
-	}
+	g.closeRelays(g.leaderID())
 	g.transport.CloseIdleConnections()
+}
+
+// leaderID is the id of the leader; empty: unknown.
+func (g *Gateway) leaderID() string {
+	if node := g.current().node; node != nil {
+		return node.LeaderID()
+	}
+	return ""
+}
+
+// add notes what is passed on to a leader, and remove that it is not any more.
+func (g *Gateway) add(p passed, leader string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.relays[p] = leader
+}
+
+func (g *Gateway) remove(p passed) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.relays, p)
 }
 
 // closeRelays closes the relays to all nodes but one.
 func (g *Gateway) closeRelays(except string) {
 	g.mu.Lock()
-	var stale []*relay
-	for r := range g.relays {
-		if r.to != except {
-			stale = append(stale, r)
+	var stale []passed
+	for p, to := range g.relays {
+		if to != except {
+			stale = append(stale, p)
 		}
 	}
 	g.mu.Unlock()
-	for _, r := range stale {
-		r.close()
+	for _, p := range stale {
+		p.end()
 	}
 }
 
@@ -222,16 +247,22 @@ func (g *Gateway) pass(frontend string, conn net.Conn) {
 			server.Pass(frontend, conn, nil)
 			return
 		}
-		if now.node != nil && !(now.linking && g.atFollower[frontend] && waited < linkWait) {
+		if now.node != nil && !(now.linking && g.atFollower[frontend]) {
 			if to, leader := g.dial(now.node, frontend, conn); to != nil {
-				g.copy(&relay{client: conn, leader: to, to: leader})
+				g.copy(&relay{client: conn, leader: to}, leader)
 				return
 			}
 		}
-		select {
-		case <-now.changed:
-		case <-time.After(leaderRetry):
-		}
+		wait(context.Background(), now.changed)
+	}
+}
+
+// wait waits a moment, or until the state has changed.
+func wait(ctx context.Context, changed <-chan struct{}) {
+	select {
+	case <-changed:
+	case <-time.After(leaderRetry):
+	case <-ctx.Done():
 	}
 }
 
@@ -251,30 +282,25 @@ func (g *Gateway) dial(node Node, frontend string, conn net.Conn) (net.Conn, str
 }
 
 // copy passes bytes on in both directions until both sides have ended, or one is broken.
-func (g *Gateway) copy(r *relay) {
-	g.mu.Lock()
-	now := g.state
-	g.relays[r] = struct{}{}
-	g.mu.Unlock()
+func (g *Gateway) copy(r *relay, leader string) {
+	g.add(r, leader)
 	g.relayed.Add(1)
 	defer func() {
-		g.mu.Lock()
-		delete(g.relays, r)
-		g.mu.Unlock()
-		r.close()
+		g.remove(r)
+		r.end()
 	}()
-	if now.closed || now.node.LeaderID() != r.to {
+	if g.current().closed || g.leaderID() != leader {
 		return // the leader has changed in the meantime
 	}
 	back := make(chan struct{})
 	go func() { // ends when the leader's side does
 		defer close(back)
 		if _, err := io.Copy(r.client, r.leader); err != nil || !closeWrite(r.client) {
-			r.close()
+			r.end()
 		}
 	}()
 	if _, err := io.Copy(r.leader, r.client); err != nil || !closeWrite(r.leader) {
-		r.close()
+		r.end()
 	}
 	<-back
 }
@@ -287,7 +313,7 @@ func closeWrite(c net.Conn) bool {
 
 // FromMember serves a client from another node, once this node serves clients.
 func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
-	if frontend == httpFrontend {
+	if frontend == HTTP {
 		g.tunnel.pass(conn)
 		return
 	}
@@ -305,10 +331,7 @@ func (g *Gateway) FromMember(conn net.Conn, frontend, client string) {
 			_ = conn.Close() // the other node closes the client, which connects again
 			return
 		}
-		select {
-		case <-now.changed:
-		case <-time.After(leaderRetry):
-		}
+		wait(context.Background(), now.changed)
 	}
 }
 

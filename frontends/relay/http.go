@@ -10,13 +10,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"broker/frontends/shared/httpserver"
 )
 
-// httpFrontend is the front-end name of relayed HTTP requests.
-const httpFrontend = "http"
+// HTTP is the front-end name of requests.
+const HTTP = "http"
 
 // errNotMember is never shown; the client gets the error for a missing leader.
 var errNotMember = errors.New("this node is not a member of a cluster yet")
@@ -32,31 +34,33 @@ const (
 // its own sockets.
 func (g *Gateway) Tunnel() net.Listener { return g.tunnel }
 
-// isLocalPath reports whether every node answers a path itself.
-func isLocalPath(r *http.Request) bool {
-	switch r.URL.Path {
-	case "/healthz", "/readyz", "/metrics":
-		return true
-	case "/api/v1/cluster":
-		return r.Method == http.MethodGet || r.Method == http.MethodHead
-	}
-	return strings.HasPrefix(r.URL.Path, "/debug/")
+// Handlers serve requests at a node.
+type Handlers struct {
+	Own      http.Handler // with what the node has itself
+	OverLink http.Handler // over the link to the leader
+	HomeOf   func(*http.Request) httpserver.Home
 }
 
-// Handler passes requests on to the leader, unless this node leads or the request concerns this node.
-func (g *Gateway) Handler(own http.Handler) http.Handler {
+// Handler serves requests at the home of each, and passes those on that are served at another leader than this node.
+func (g *Gateway) Handler(h Handlers) http.Handler {
 	proxy := g.reverseProxy()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, tunneled := r.Context().Value(http.LocalAddrContextKey).(tunnelAddr); tunneled {
-			own.ServeHTTP(w, asClient(r))
+			h.Own.ServeHTTP(w, asClient(r))
 			return
 		}
 		r.Header.Del(relayAddress)
 		r.Header.Del(relayCert)
-		if isLocalPath(r) || !g.leads(r) || g.current().server != nil {
-			own.ServeHTTP(w, r) // without a leader the answer is that the broker is starting
+		switch g.wayOf(r, h.HomeOf) {
+		case wayOwn:
+			h.Own.ServeHTTP(w, r)
 			return
+		case wayLink:
+			h.OverLink.ServeHTTP(w, r)
+			return
+		case wayProxy:
 		}
+		g.requests.Add(1)
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Time{}) // the deadlines of the leader apply
 		_ = c.SetReadDeadline(time.Time{})
@@ -116,35 +120,53 @@ func (w *passedReply) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *passedReply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// leads reports whether a serving leader can have a request. Requests wait a moment for one, except those that say how
-// the cluster is: the page of the cluster, which this node shows without a leader, and the stream by which open pages
-// notice that there is none.
-func (g *Gateway) leads(r *http.Request) bool {
-	if r.Method == http.MethodGet && (r.URL.Path == "/cluster" || r.URL.Path == "/live") {
-		return g.leaderServes(r.Context())
-	}
-	return g.awaitLeader(r.Context())
-}
+// way is how a request gets its reply.
+type way uint8
 
-// leaderServes reports whether this node leads or knows a leader that serves.
-func (g *Gateway) leaderServes(ctx context.Context) bool {
+const (
+	wayOwn way = iota
+	wayLink
+	wayProxy
+)
+
+// wayOf waits a moment until a request can be served: for a leader, for the node's link to it if the request may go
+// over that, and before that for this node to be a member, since its sockets are open earlier. Without a leader, the
+// node's own reply is that the broker is starting.
+func (g *Gateway) wayOf(r *http.Request, homeOf func(*http.Request) httpserver.Home) way {
 	now := g.current()
-	return now.server != nil || now.node != nil && now.node.LeaderID() != "" && now.node.Ready(ctx)
+	if now.server != nil {
+		return wayOwn
+	}
+	home := homeOf(r)
+	if home == httpserver.AtEach {
+		return wayOwn
+	}
+	began, patience := time.Now(), patienceOf(r)
+	for ; ; now = g.current() {
+		waited := time.Since(began)
+		switch {
+		case now.server != nil:
+			return wayOwn
+		case home == httpserver.AtNode && now.sessions != nil && slices.Contains(now.served, HTTP):
+			return wayLink
+		case home == httpserver.AtNode && now.linking && waited < linkWait: // the link comes first
+		case now.node != nil && now.node.LeaderID() != "" && now.node.Ready(r.Context()):
+			return wayProxy
+		}
+		if waited >= patience || r.Context().Err() != nil || now.closed {
+			return wayOwn
+		}
+		wait(r.Context(), now.changed)
+	}
 }
 
-// awaitLeader waits a moment for a serving leader, and before that for this node to be a member: its sockets are open
-// earlier.
-func (g *Gateway) awaitLeader(ctx context.Context) bool {
-	deadline := time.Now().Add(leaderWait / 2)
-	for {
-		switch {
-		case g.leaderServes(ctx):
-			return true
-		case time.Now().After(deadline) || ctx.Err() != nil || g.current().closed:
-			return false
-		}
-		time.Sleep(leaderRetry)
+// patienceOf is how long a request waits for a leader. Those that say how the cluster is do not: the page of the
+// cluster, which this node shows without a leader, and the stream by which open pages notice that there is none.
+func patienceOf(r *http.Request) time.Duration {
+	if r.Method == http.MethodGet && (r.URL.Path == "/cluster" || r.URL.Path == "/live") {
+		return 0
 	}
+	return leaderWait / 2
 }
 
 // asClient restores the client's identity in a request from another node.
@@ -169,11 +191,16 @@ func asClient(r *http.Request) *http.Request {
 func (g *Gateway) newTransport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			node := g.current().node
-			if node == nil {
+			now := g.current()
+			switch {
+			case now.node == nil:
 				return nil, errNotMember
+			case now.server != nil: // a stream that began at another leader
+				near, far := net.Pipe()
+				go g.tunnel.pass(far) // ends once the server has the connection
+				return near, nil
 			}
-			return node.DialLeader(ctx, httpFrontend, "")
+			return now.node.DialLeader(ctx, HTTP, "")
 		},
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}
@@ -183,7 +210,7 @@ func (g *Gateway) newTransport() *http.Transport {
 func (g *Gateway) reverseProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:     g.transport,
-		FlushInterval: -1,
+		FlushInterval: -1, ModifyResponse: g.outlives,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host = "http", "leader"
 			p.Out.Host = p.In.Host

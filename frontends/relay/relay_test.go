@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"broker/frontends/shared/httpserver"
 )
 
 // member is a Node whose leader uses another gateway.
@@ -155,6 +157,17 @@ func TestConnectionsAboveLimitAreClosed(t *testing.T) {
 	}
 }
 
+// homeOf is for Handlers.
+func homeOf(r *http.Request) httpserver.Home {
+	switch r.URL.Path {
+	case "/healthz":
+		return httpserver.AtEach
+	case "/lease":
+		return httpserver.AtNode
+	}
+	return httpserver.AtLeader
+}
+
 // web starts both nodes' HTTP servers, each answering with its name and the client, and returns the follower's URL.
 func (f *fixture) web() string {
 	says := func(name string) http.Handler {
@@ -162,10 +175,13 @@ func (f *fixture) web() string {
 			_, _ = io.WriteString(w, name+" "+r.RemoteAddr+" "+r.Header.Get(relayAddress)) // the test reads it
 		})
 	}
-	inner := &http.Server{Handler: f.leader.Handler(says("leader")), ReadTimeout: time.Second}
+	handlers := func(name string) Handlers {
+		return Handlers{Own: says(name), OverLink: says(name + "'s link"), HomeOf: homeOf}
+	}
+	inner := &http.Server{Handler: f.leader.Handler(handlers("leader")), ReadTimeout: time.Second}
 	go func() { _ = inner.Serve(f.leader.Tunnel()) }() // ends with the tunnel
 	f.Cleanup(func() { _ = inner.Close() })            // nothing is left
-	outer := httptest.NewServer(f.follower.Handler(says("follower")))
+	outer := httptest.NewServer(f.follower.Handler(handlers("follower")))
 	f.Cleanup(outer.Close)
 	return outer.URL
 }
@@ -225,12 +241,107 @@ func TestReplyOfTheLeaderEndsARequestWithoutAnEnd(t *testing.T) {
 func TestRequestsAboutNodeStayThere(t *testing.T) {
 	f := setup(t)
 	url := f.web()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/cluster", "/debug/pprof/"} {
-		if answer := f.get(url + path); !strings.HasPrefix(answer, "follower 127.0.0.1:") ||
-			strings.Contains(answer, "6.6.6.6") {
-			t.Errorf("%s was answered by %q", path, answer)
+	if answer := f.get(url + "/healthz"); !strings.HasPrefix(answer, "follower 127.0.0.1:") ||
+		strings.Contains(answer, "6.6.6.6") {
+		t.Errorf("answered by %q", answer)
+	}
+}
+
+// Requests that a node may serve over its link are served there, while there is a link that takes them, and this node
+// does not lead.
+func TestRequestsAreServedOverTheLink(t *testing.T) {
+	f := setup(t)
+	url := f.web()
+	for _, step := range []struct {
+		what, path, by string
+		change         func()
+	}{
+		{"without a link", "/lease", "leader", func() {}},
+		{"over a link of a build that serves none", "/lease", "leader", func() { f.follower.Sessions(greeter{}, "workq") }},
+		{"over a link", "/lease", "follower's link", func() { f.follower.Sessions(greeter{}, "workq", HTTP) }},
+		{"that only the leader serves", "/jobs", "leader", func() {}},
+		{"of the node", "/healthz", "follower", func() {}},
+		{"as the leader", "/lease", "follower", func() { f.follower.Lead(greeter{}) }},
+	} {
+		step.change()
+		answer := f.get(url + step.path)
+		if by, _, _ := strings.Cut(answer, " 127."); by != step.by || strings.Contains(answer, "6.6.6.6") {
+			t.Errorf("%s: answered by %q", step.what, answer)
 		}
 	}
+	if n := f.follower.Requests(); n != 3 {
+		t.Errorf("%d requests were passed on", n)
+	}
+}
+
+// A client that connects while its node starts is served over the node's link: it would end with the leader otherwise.
+func TestClientsOfAStartingNodeWaitForItsLink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, node := New(2, "workq"), &member{}
+		node.lead("n1", New(2))
+		client, accepted := net.Pipe()
+		line := make(chan string, 1)
+		go func() {
+			said, _ := bufio.NewReader(client).ReadString('\n') // empty says it
+			line <- said
+			_ = client.Close() // the server closes its side
+		}()
+		g.done.Go(func() { g.pass("workq", accepted) })
+		synctest.Wait()
+		g.Join(node)
+		time.Sleep(2 * linkWait)
+		if n, _ := g.Counts(); n != 0 {
+			t.Error("the client is passed on")
+		}
+		g.Sessions(greeter{}, "workq")
+		if said := <-line; said != "workq nobody\n" {
+			t.Errorf("the client was greeted with %q", said)
+		}
+		g.Close()
+	})
+}
+
+// Without a link, a client is passed on once that is known.
+func TestClientsOfALeaderWithoutLinksArePassedOn(t *testing.T) {
+	f := setup(t)
+	f.follower.atFollower["workq"] = true
+	f.follower.Link(false)
+	if conn, line := f.connect(); line != "workq "+conn.LocalAddr().String()+"\n" {
+		t.Errorf("the client was greeted with %q", line)
+	}
+}
+
+// When the link has ended, requests wait for the next one, and are passed on if it does not come.
+func TestRequestsWaitForTheNextLink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		node := &member{}
+		node.lead("n1", nil)
+		g := New(1, HTTP)
+		g.Join(node)
+		g.Sessions(nil)
+		began := time.Now()
+		if w := g.wayOf(request(t, "/lease"), homeOf); w != wayProxy || time.Since(began) < linkWait {
+			t.Errorf("way %d after %v", w, time.Since(began))
+		}
+		if began = time.Now(); g.wayOf(request(t, "/jobs"), homeOf) != wayProxy || time.Since(began) > 0 {
+			t.Errorf("a request that takes no link waits for %v", time.Since(began))
+		}
+		found := make(chan way, 1)
+		go func() { found <- g.wayOf(request(t, "/lease"), homeOf) }()
+		synctest.Wait()
+		g.Sessions(greeter{}, HTTP)
+		if w := <-found; w != wayLink {
+			t.Errorf("way %d", w)
+		}
+		g.Close()
+	})
+}
+
+func request(t *testing.T, path string) *http.Request {
+	t.Helper()
+	return httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil)
 }
 
 // A request that reaches a node before it is a member is passed on to the leader once the node is one.
@@ -238,8 +349,8 @@ func TestRequestsWaitUntilTheirNodeIsAMember(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
-		found := make(chan bool, 1)
-		go func() { found <- g.awaitLeader(t.Context()) }()
+		found := make(chan way, 1)
+		go func() { found <- g.wayOf(request(t, "/jobs"), homeOf) }()
 		synctest.Wait()
 		if len(found) > 0 {
 			t.Fatal("the request did not wait")
@@ -247,7 +358,7 @@ func TestRequestsWaitUntilTheirNodeIsAMember(t *testing.T) {
 		node := &member{}
 		node.lead("n1", nil)
 		g.Join(node)
-		if !<-found {
+		if <-found != wayProxy {
 			t.Error("the request was not passed on")
 		}
 	})
@@ -260,8 +371,7 @@ func TestRequestsAboutTheClusterDoNotWait(t *testing.T) {
 		g := New(1)
 		for _, path := range []string{"/cluster", "/live"} {
 			began := time.Now()
-			r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
-			if g.leads(r) || time.Since(began) > 0 {
+			if g.wayOf(request(t, path), homeOf) != wayOwn || time.Since(began) > 0 {
 				t.Errorf("%s waited for %v", path, time.Since(began))
 			}
 		}
@@ -276,7 +386,7 @@ func TestRequestsDoNotWaitForAClosedNode(t *testing.T) {
 		g := New(1)
 		g.Close()
 		began := time.Now()
-		if g.awaitLeader(t.Context()) || time.Since(began) > leaderRetry {
+		if g.wayOf(request(t, "/lease"), homeOf) != wayOwn || time.Since(began) > leaderRetry {
 			t.Error("the request waited for", time.Since(began))
 		}
 	})

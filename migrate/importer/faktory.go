@@ -73,10 +73,12 @@ func OpenFaktory(s Servers, resume bool) (Source, error) {
 // greet sends HELLO, as a worker if wid is set. The password comes from the address, else from FAKTORY_PASSWORD.
 func greet(c *respConn, address *url.URL, wid string) error {
 	hi, err := c.text()
-	if errors.Is(err, errClosed) {
+	switch {
+	case errors.Is(err, errClosed):
 		return fmt.Errorf("%w before it greeted; is this the port of Faktory's protocol?", err)
-	}
-	if err != nil {
+	case errors.Is(err, wire.ErrFraming):
+		return wire.ErrNotFaktory
+	case err != nil:
 		return err
 	}
 	fields := map[string]any{}

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -45,10 +46,12 @@ func (c *respConn) call() ([]byte, error) {
 		return nil, err
 	}
 	reply, err := wire.ReadRESP(c.in, wire.MaxBody)
-	if err != nil {
+	switch {
+	case errors.Is(err, wire.ErrFraming):
+		return nil, fmt.Errorf("the server's reply is %w", err)
+	case err != nil:
 		return nil, lost(err)
-	}
-	if wire.IsRESPError(reply) {
+	case wire.IsRESPError(reply):
 		return nil, serverError(wire.RESPText(reply))
 	}
 	return reply, nil

@@ -22,12 +22,12 @@ func ReadLine(in *bufio.Reader, limit int) ([]byte, error) {
 		part, err := in.ReadSlice('\n')
 		line = append(line, part...)
 		switch {
+		case len(line) > limit:
+			return nil, ErrFraming
 		case err == nil:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
-		case len(line) > limit:
-			return nil, ErrFraming
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"broker/migrate/wire"
 )
 
 // beanstalk: lines that end with CRLF, some followed by a body.
@@ -69,7 +71,7 @@ func (beanstalk) reply(in []byte, _ *request) (p reply, n int, err error) {
 	}
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return p, 0, errFraming
+		return p, 0, wire.ErrFraming
 	}
 	switch words[0] {
 	case "RESERVED", "FOUND", "OK":

@@ -42,8 +42,12 @@ type Options struct {
 // defaultMaxBytes is the default of MaxBytes.
 const defaultMaxBytes = 64 << 20
 
-// patience is the time that the player waits for a reply before it continues with other connections.
-const patience = 100 * time.Millisecond
+// The player waits for what the second server may only send after requests of other connections, but not for long:
+// deliverWithin for a job that the first server has delivered, and patience for messages to a client that leaves.
+const (
+	deliverWithin = 500 * time.Millisecond
+	patience      = 100 * time.Millisecond
+)
 
 // times are the waits of a comparison.
 type times struct {
@@ -66,10 +70,11 @@ type Comparer struct {
 	verdicts *verdicts
 	held     atomic.Int64 // bytes
 
-	mu    sync.Mutex // guards lines, queue, busy, skip and gaps
+	mu    sync.Mutex // guards lines, queue, busy, holds, skip and gaps
 	lines map[int]*line
 	queue []task
 	busy  bool       // the player has a task
+	holds bool       // tasks wait for the reply to a submission
 	room  *sync.Cond // signals a shorter queue or an idle player
 	skip  *Gap       // requests are skipped; nil: not
 	gaps  int        // how often the comparison has started anew
@@ -172,6 +177,15 @@ func (c *Comparer) Finish() Report {
 }
 
 func (c *Comparer) waitEmpty() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for (len(c.queue) > 0 || c.busy || c.holds) && !c.ended.Load() {
+		c.room.Wait()
+	}
+}
+
+// waitPlayed waits until all watched requests are played that need no later event.
+func (c *Comparer) waitPlayed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for (len(c.queue) > 0 || c.busy) && !c.ended.Load() {
@@ -289,7 +303,7 @@ func (c *Comparer) next() (t task, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.room.Broadcast()
-	c.busy = len(c.queue)+len(c.early.lines) > 0
+	c.busy, c.holds = len(c.queue) > 0, len(c.early.lines) > 0
 	if len(c.queue) == 0 {
 		c.queue = nil
 		return t, false
@@ -316,7 +330,7 @@ func (c *Comparer) end(conns connections) {
 	conns.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queue, c.busy, c.lines = nil, false, make(map[int]*line)
+	c.queue, c.busy, c.holds, c.lines = nil, false, false, make(map[int]*line)
 	c.room.Broadcast()
 }
 
@@ -392,12 +406,16 @@ func (c *Comparer) lookAtSecond() {
 	_ = conn.Close() // not used
 }
 
-// await waits for a reply of the second server, but not for long.
+// await waits for a reply of the second server: the later requests depend on it.
 func (c *Comparer) await(reply <-chan struct{}, x *exchange) {
 	if reply == nil || x.req.kind == waits {
 		return
 	}
-	timer := time.NewTimer(patience)
+	within := c.opts.times.answer
+	if x.req.kind == takes && !x.up.none {
+		within = deliverWithin
+	}
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case <-reply:

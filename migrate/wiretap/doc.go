@@ -32,7 +32,6 @@
 //	protocol.go   the properties of a protocol that the comparison needs
 //	gearman.go, faktory.go, workq.go, beanstalk.go, qless.go   the protocols
 //	line.go       bytes of a connection → requests with their replies
-//	resp.go       values of Redis's protocol
 //	compare.go    the order of play
 //	gap.go        what is skipped, and the new start
 //	poll.go       asks the second server for jobs that the first one does not deliver

@@ -8,7 +8,7 @@ import (
 )
 
 // holdFor is the time for which a delivery may wait for the reply to its submission.
-const holdFor = 250 * time.Millisecond
+const holdFor = time.Second
 
 // earlyDeliveries keeps deliveries that arrived before the reply to the submission of their job, which comes over
 // another connection. Later requests of the connection wait for the delivery. Only the player uses it, except for

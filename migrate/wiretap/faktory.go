@@ -16,8 +16,8 @@ var faktoryKinds = map[string]kind{"FETCH": takes, "INFO": ignored, "BATCH": ign
 func (faktory) request(in []byte) (r request, n int, err error) {
 	line, n := cutLine(in, "\n")
 	if n == 0 {
-		if len(in) > maxMessage {
-			err = errFraming
+		if len(in) > wire.MaxMessage {
+			err = wire.ErrFraming
 		}
 		return r, 0, err
 	}
@@ -54,7 +54,7 @@ func jids(list []byte) []string {
 }
 
 func (faktory) reply(in []byte, asked *request) (p reply, n int, err error) {
-	n, err = respLength(in)
+	n, err = wire.RESPLength(in, wire.MaxMessage)
 	if n == 0 {
 		return p, 0, err
 	}

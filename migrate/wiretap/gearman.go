@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"broker/frontends/gearman/packet"
+	"broker/migrate/wire"
 )
 
 // gearman: packets with a header of twelve bytes, or lines of text.
@@ -35,14 +36,14 @@ var gearmanRequests = map[packet.Type]struct {
 // incomplete.
 func (gearman) cut(in []byte, magic string) (typ packet.Type, payload []byte, n int, err error) {
 	if have := min(len(in), 4); string(in[:have]) != magic[:have] {
-		return 0, nil, 0, errFraming
+		return 0, nil, 0, wire.ErrFraming
 	}
 	if len(in) < packet.HeaderBytes {
 		return 0, nil, 0, nil
 	}
 	typ, size, _ := packet.Header(in, magic)
-	if size > maxMessage {
-		return 0, nil, 0, errFraming
+	if size > wire.MaxMessage {
+		return 0, nil, 0, wire.ErrFraming
 	}
 	if n = packet.HeaderBytes + int(size); len(in) < n {
 		return 0, nil, 0, nil
@@ -78,7 +79,7 @@ func (g gearman) request(in []byte) (r request, n int, err error) {
 	}
 	known, ok := gearmanRequests[typ]
 	if !ok {
-		return r, 0, errFraming
+		return r, 0, wire.ErrFraming
 	}
 	r = request{raw: in[:n], verb: typ.Layout().Name, kind: known.kind}
 	if known.id {
@@ -184,8 +185,8 @@ func firstWord(line string) string {
 // sizeOf reads the size of a body.
 func sizeOf(word string) (int, error) {
 	n, err := strconv.Atoi(word)
-	if err != nil || n < 0 || n > maxMessage {
-		return 0, errFraming
+	if err != nil || n < 0 || n > wire.MaxMessage {
+		return 0, wire.ErrFraming
 	}
 	return n, nil
 }

@@ -3,6 +3,8 @@ package wiretap
 import (
 	"bytes"
 	"sync"
+
+	"broker/migrate/wire"
 )
 
 // exchange is a request with both replies.
@@ -47,7 +49,7 @@ func (l *line) client(p []byte) {
 	l.in = l.append(l.in, p)
 	for len(l.in) > 0 && !l.lost {
 		r, n, err := l.c.p.request(l.in)
-		if err != nil || n == 0 && len(l.in) > maxMessage {
+		if err != nil || n == 0 && len(l.in) > wire.MaxMessage {
 			l.lose()
 			return
 		}
@@ -93,7 +95,7 @@ func (l *line) server(p []byte) {
 			asked = &l.waiting[0].req
 		}
 		p, n, err := l.c.p.reply(l.out, asked)
-		if err != nil || n == 0 && len(l.out) > maxMessage {
+		if err != nil || n == 0 && len(l.out) > wire.MaxMessage {
 			l.lose()
 			return
 		}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"broker/migrate/wire"
 )
 
 // sendWithin limits the time in which the second server must read a request.
@@ -85,7 +87,7 @@ func (p *played) read() {
 			}
 			in = in[used:]
 		}
-		if err != nil || len(in) > maxMessage {
+		if err != nil || len(in) > wire.MaxMessage {
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package wiretap
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,7 +67,9 @@ func (s span) replaced(b []byte, by string) []byte {
 	return slices.Concat(b[:s.from], []byte(by), b[s.to:])
 }
 
-// protocol describes a protocol for the comparison. Values have no state; many goroutines use them.
+// protocol describes a protocol for the comparison. Values have no state; many goroutines use them. After an error,
+// such as wire.ErrFraming, the rest of the input cannot be parsed either. A request or reply of more than
+// wire.MaxMessage bytes ends the comparison of its connection.
 type protocol interface {
 	// request cuts the first request from in. n is zero if it is incomplete. raw is part of in.
 	request(in []byte) (r request, n int, err error)
@@ -89,9 +90,6 @@ type textual struct{}
 func (textual) barrier() (req, rep []byte) { return nil, nil }
 
 func (textual) withID(r *request, id string) []byte { return r.id.replaced(r.raw, id) }
-
-// errFraming is returned for bytes that are not of the protocol. The rest of the input cannot be parsed either.
-var errFraming = errors.New("not of the protocol")
 
 var protocols = map[string]protocol{
 	"gearman": gearman{}, "faktory": faktory{}, "workq": workq{}, "beanstalk": beanstalk{}, "qless": qless{},
@@ -115,6 +113,3 @@ func CheckProtocol(name string) error {
 	}
 	return nil
 }
-
-// maxMessage limits one request or reply. A larger one ends the comparison of its connection.
-const maxMessage = 64 << 20

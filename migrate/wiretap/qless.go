@@ -40,7 +40,7 @@ func respWords(raw []byte) (words []string) {
 func (qless) request(in []byte) (r request, n int, err error) {
 	var words []string
 	if in[0] == '*' {
-		n, err = respLength(in)
+		n, err = wire.RESPLength(in, wire.MaxMessage)
 		if n == 0 {
 			return r, 0, err
 		}
@@ -91,7 +91,7 @@ func (r *request) call(operation string, args []string) {
 }
 
 func (qless) reply(in []byte, asked *request) (p reply, n int, err error) {
-	n, err = respLength(in)
+	n, err = wire.RESPLength(in, wire.MaxMessage)
 	if n == 0 {
 		return p, 0, err
 	}

@@ -143,13 +143,17 @@ func (r *Recording) next() (Event, error) {
 	return out, fmt.Errorf("line %d: unknown event %q", r.line, e.E)
 }
 
-// Play passes a recording to a watcher, at its original speed, or with fast as fast as possible. At the end of a
-// truncated recording, the open connections are closed.
-func (r *Recording) Play(w Watcher, fast bool, ended <-chan struct{}) error {
-	began, open := time.Now(), make(map[int]bool)
+// behindFor is the time by which the second server may be behind a recording that is played at its original speed.
+const behindFor = 50 * time.Millisecond
+
+// Play passes a recording to a comparison, at its original speed, or with fast as fast as possible. While the second
+// server is behind, the recording stops, so that its pauses stay as long as they were: jobs may be delayed, or have
+// leases that end. At the end of a truncated recording, the open connections are closed.
+func (r *Recording) Play(c *Comparer, fast bool) error {
+	began, last, open := time.Now(), time.Duration(0), make(map[int]bool)
 	defer func() {
 		for conn := range open {
-			w.Watch(Event{Conn: conn, Kind: Closed})
+			c.Watch(Event{Conn: conn, Kind: Closed})
 		}
 	}()
 	for {
@@ -160,15 +164,22 @@ func (r *Recording) Play(w Watcher, fast bool, ended <-chan struct{}) error {
 		case err != nil:
 			return err
 		}
+		if !fast && e.At-last > behindFor {
+			c.waitPlayed()
+			if behind := time.Since(began) - last; behind > behindFor {
+				began = began.Add(behind)
+			}
+		}
 		if pause := e.At - time.Since(began); pause > 0 && !fast {
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
-			case <-ended:
+			case <-c.Ended():
 				timer.Stop()
 				return nil
 			}
 		}
+		last = e.At
 		switch e.Kind {
 		case Opened:
 			open[e.Conn] = true
@@ -176,6 +187,6 @@ func (r *Recording) Play(w Watcher, fast bool, ended <-chan struct{}) error {
 			delete(open, e.Conn)
 		case FromClient, FromServer:
 		}
-		w.Watch(e)
+		c.Watch(e)
 	}
 }

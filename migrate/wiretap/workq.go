@@ -3,6 +3,8 @@ package wiretap
 import (
 	"regexp"
 	"strings"
+
+	"broker/migrate/wire"
 )
 
 // workq: lines that end with CRLF; some have a body, whose size is the last argument.
@@ -79,7 +81,7 @@ func (workq) reply(in []byte, asked *request) (p reply, n int, err error) {
 		n += used
 		words := strings.Fields(header)
 		if len(words) < 2 {
-			return p, 0, errFraming
+			return p, 0, wire.ErrFraming
 		}
 		size, err := sizeOf(words[len(words)-1])
 		if err != nil {

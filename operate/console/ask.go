@@ -33,7 +33,7 @@ func again[D any](r *request, refusal error, page handler, fill func(d D, reason
 		return nil, err
 	}
 	fill(v.data.(D), refused.Detail)
-	v.status, v.still = r.console.options.Status(refusal), true
+	v.status, v.still = r.console.options.Port.Status(refusal), true
 	return v, nil
 }
 

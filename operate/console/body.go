@@ -268,7 +268,7 @@ const fieldBody = "body"
 // asksForText reports whether an error comes from typedBody; the form then offers to save the body as text.
 func asksForText(err error) bool {
 	var refused *service.Error
-	return errors.As(err, &refused) && refused.Field == fieldBody
+	return errors.As(err, &refused) && refused.Code == service.CodeInvalid && refused.Field == fieldBody
 }
 
 // asArgs parses a JSON array, which becomes a job's arguments.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"broker/core"
 	"broker/operate/service"
 )
 
@@ -256,15 +255,3 @@ func pageOf(back, otherwise string) string {
 	}
 	return cmp.Or(back, otherwise)
 }
-
-// protocolLabel returns the written name of a protocol.
-func protocolLabel(name string) string {
-	switch name {
-	case "http", "sqs":
-		return strings.ToUpper(name)
-	}
-	return strings.ToUpper(name[:1]) + name[1:]
-}
-
-// protocolNames lists the protocols of clients.
-var protocolNames = core.ProtocolNames()

@@ -15,38 +15,44 @@ import (
 
 // Options of the console.
 type Options struct {
-	Service func() *service.Service // nil while the broker starts
+	Port    Port
 	Version string
 	Now     func() time.Time
 
 	// Failed receives internal errors, which pages do not show.
 	Failed func(page string, err error)
 
-	// Authenticate finds the caller of a request by its certificate or Authorization header, or returns the default
-	// principal. ok is false if the request needs a login.
-	Authenticate func(*http.Request) (caller service.Caller, ok bool)
-
-	// Admit reports whether a caller may have one more connection. If not, it has written the response. Nil: it may.
-	Admit func(http.ResponseWriter, *http.Request, service.Caller) bool
-
-	// Check finds the caller for a password or token, subject to the limit of failed logins. status is the reason for a
-	// refusal.
-	Check func(r *http.Request, secret string) (caller service.Caller, status int)
-
-	// API is the OpenAPI document of the HTTP API.
-	API func() []byte
-
 	// Cluster is the cluster of this node; nil: there is none.
-	Cluster *service.Cluster
+	Cluster service.Cluster
 
 	// Ports maps the names of protocols to their TCP ports, for commands that users copy.
 	Ports map[string]string
 
 	// TraceURL is the address of a trace, with {trace} for its id; empty: ids of traces are no links.
 	TraceURL string
+}
+
+// Port is the HTTP port on which the pages are served beside the API.
+type Port interface {
+	// Service is nil while the broker starts.
+	Service() *service.Service
+
+	// Caller finds the caller of a request by its certificate or Authorization header, or returns the default
+	// principal. ok is false if the request needs a login.
+	Caller(*http.Request) (caller service.Caller, ok bool)
+
+	// Admit reports whether a caller may have one more connection. If not, it has written the response.
+	Admit(http.ResponseWriter, *http.Request, service.Caller) bool
+
+	// CheckSecret finds the caller for a password or token, subject to the limit of failed logins. status is the reason
+	// for a refusal.
+	CheckSecret(r *http.Request, secret string) (caller service.Caller, status int)
+
+	// Document is the OpenAPI document of the HTTP API.
+	Document() []byte
 
 	// Status returns the HTTP status for an error of the service.
-	Status func(error) int
+	Status(error) int
 }
 
 // Console serves the pages.
@@ -68,7 +74,7 @@ type Console struct {
 // New makes a console.
 func New(o Options) (*Console, error) {
 	if o.Now == nil {
-		o.Now = func() time.Time { return o.Service().Now().Time() }
+		o.Now = func() time.Time { return o.Port.Service().Now().Time() }
 	}
 	c := &Console{options: o}
 	var err error
@@ -78,31 +84,36 @@ func New(o Options) (*Console, error) {
 	if c.pages, err = loadPages(c); err != nil {
 		return nil, err
 	}
-	c.api = sync.OnceValues(func() (*apiData, error) { return readAPI(o.API) })
+	c.api = sync.OnceValues(func() (*apiData, error) { return readAPI(o.Port.Document) })
 	c.sessions.now = o.Now
 	if o.Cluster != nil {
 		c.health.ask, c.health.now = o.Cluster.Overview, o.Now
 	}
-	c.live, c.refreshes.now = newLive(o.Service, o.Now), o.Now
+	c.live, c.refreshes.now = newLive(o.Port.Service, o.Now), o.Now
 	return c, nil
 }
 
-// Handler serves all pages below the root.
-func (c *Console) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /static/{name}", c.assets)
-	mux.HandleFunc("GET /login", c.loginPage)
-	mux.HandleFunc("POST /login", c.login)
-	mux.HandleFunc("POST /logout", c.logout)
-	mux.HandleFunc("POST /theme", setTheme)
-	mux.Handle("GET /live", c.authenticated(http.HandlerFunc(c.live.serve)))
+// Routes are all pages and forms, by patterns of http.ServeMux.
+func (c *Console) Routes() map[string]http.Handler {
+	routes := map[string]http.Handler{
+		"GET /static/{name}": c.assets,
+		"GET /login":         http.HandlerFunc(c.loginPage),
+		"POST /login":        http.HandlerFunc(c.login),
+		"POST /logout":       http.HandlerFunc(c.logout),
+		"POST /theme":        http.HandlerFunc(setTheme),
+		"GET /live":          c.authenticated(http.HandlerFunc(c.live.serve)),
+	}
 	for path, show := range pagesByPath {
-		mux.Handle("GET "+path, c.authenticated(c.shared(c.shown(show))))
+		routes["GET "+path] = c.authenticated(c.shared(c.shown(show)))
 	}
 	for path, change := range formsByPath {
-		mux.Handle("POST "+path, c.authenticated(c.shown(change)))
+		routes["POST "+path] = c.authenticated(c.shown(change))
 	}
-	return http.NewCrossOriginProtection().Handler(mux)
+	protection := http.NewCrossOriginProtection()
+	for pattern, h := range routes {
+		routes[pattern] = protection.Handler(h)
+	}
+	return routes
 }
 
 // Missing serves the page for unknown paths.
@@ -146,18 +157,6 @@ var (
 	partialPages = []string{"limits", "api"} // pages that callers with rights for some queues only may see in part
 )
 
-// Patterns lists the routes of Handler, for a shared mux.
-func Patterns() []string {
-	patterns := []string{"GET /static/{name}", "GET /login", "POST /login", "POST /logout", "POST /theme", "GET /live"}
-	for path := range pagesByPath {
-		patterns = append(patterns, "GET "+path)
-	}
-	for path := range formsByPath {
-		patterns = append(patterns, "POST "+path)
-	}
-	return patterns
-}
-
 // request is a request of an authenticated caller.
 type request struct {
 	console *Console
@@ -188,7 +187,7 @@ func (c *Console) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, ok := c.sessions.caller(r)
 		if !ok {
-			caller, ok = c.options.Authenticate(r)
+			caller, ok = c.options.Port.Caller(r)
 		}
 		if !ok {
 			if r.Header.Get("HX-Request") != "" || r.URL.Path == "/live" {
@@ -202,7 +201,7 @@ func (c *Console) authenticated(next http.Handler) http.Handler {
 			http.Redirect(w, r, to, http.StatusSeeOther)
 			return
 		}
-		if admit := c.options.Admit; admit != nil && !admit(w, r, caller) {
+		if !c.options.Port.Admit(w, r, caller) {
 			return
 		}
 		caller.Via = "console"
@@ -213,7 +212,7 @@ func (c *Console) authenticated(next http.Handler) http.Handler {
 // shown runs a handler and renders its view.
 func (c *Console) shown(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := c.options.Service()
+		s := c.options.Port.Service()
 		if s == nil && !(r.URL.Path == "/cluster" && r.Method == http.MethodGet && c.options.Cluster != nil) {
 			w.Header().Set("Retry-After", "1")
 			if r.Method == http.MethodGet {
@@ -264,7 +263,7 @@ func (c *Console) errorView(r *http.Request, err error) *view {
 		service.CodeForbidden: "You may not see this",
 	}[refused.Code]
 	return &view{
-		page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused,
+		page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Port.Status(err), data: refused,
 		still: true,
 	}
 }

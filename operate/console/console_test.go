@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"broker/access"
 	"broker/operate/service"
 )
 
@@ -19,16 +18,7 @@ import (
 func newConsole(t *testing.T, now *time.Time) *Console {
 	t.Helper()
 	c, err := New(Options{
-		Service:      func() *service.Service { return nil },
-		Now:          func() time.Time { return *now },
-		Authenticate: func(*http.Request) (service.Caller, bool) { return service.Caller{}, false },
-		Check: func(_ *http.Request, secret string) (service.Caller, int) {
-			if secret != "right" {
-				return service.Caller{}, http.StatusUnauthorized
-			}
-			return service.Caller{Principal: access.Everyone}, http.StatusOK
-		},
-		Status: func(error) int { return http.StatusInternalServerError },
+		Port: toyPort{}, Now: func() time.Time { return *now },
 		Failed: func(page string, err error) { t.Errorf("%s: %v", page, err) },
 	})
 	if err != nil {

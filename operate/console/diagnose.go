@@ -22,6 +22,8 @@ func diagnose(q *service.Queue) string {
 		return strings.TrimSpace(idleSentence(q) + " " + why)
 	case q.Wait != nil && (q.Wait.Reason != "worker" || q.Workers+q.Leased == 0):
 		return waiting + why
+	case !q.Measured:
+		return strings.TrimSpace(waiting + why)
 	case q.OutRate == 0 && q.Leased > 0:
 		running := plural(q.Leased, "job") + " " + isAre(q.Leased) + " running, and none has ended in the last minute. "
 		return strings.TrimSpace(waiting + running + why)

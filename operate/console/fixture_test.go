@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -36,10 +37,7 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.service, err = service.New(service.Options{
-		Broker: f.engine, Handles: core.NewHandleFormat("H:here"), Storage: f.engine.Storage,
-		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) {
-			return &service.CheckReport{}, nil
-		},
+		Broker: f.engine, Handles: core.NewHandleFormat("H:here"), Store: toyStore{f.engine},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +48,56 @@ func setup(t *testing.T) *fixture {
 		_ = f.engine.Shutdown() // in memory
 	})
 	return f
+}
+
+// toyStore is the store of a test's engine, without backups and damage.
+type toyStore struct{ *engine.Engine }
+
+func (s toyStore) Backup(string) error                       { return nil }
+func (s toyStore) BackupProgress(string) float64             { return 0 }
+func (s toyStore) SendBackup() (service.BackupStream, error) { return nil, errors.New("no backup") }
+
+func (s toyStore) CheckStore(context.Context, func(float64)) (*service.CheckReport, error) {
+	return &service.CheckReport{}, nil
+}
+
+// Handler serves all pages below the root.
+func (c *Console) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, h := range c.Routes() {
+		mux.Handle(pattern, h)
+	}
+	return mux
+}
+
+// toyPort is the HTTP port of a test.
+type toyPort struct {
+	service *service.Service  // nil: the broker starts
+	visitor *access.Principal // who needs no login; nil: everybody does
+}
+
+func (p toyPort) Service() *service.Service { return p.service }
+
+func (p toyPort) Caller(*http.Request) (service.Caller, bool) {
+	return service.Caller{Principal: p.visitor}, p.visitor != nil
+}
+
+func (p toyPort) Admit(http.ResponseWriter, *http.Request, service.Caller) bool { return true }
+
+func (p toyPort) CheckSecret(_ *http.Request, secret string) (service.Caller, int) {
+	if secret != "right" {
+		return service.Caller{}, http.StatusUnauthorized
+	}
+	return service.Caller{Principal: access.Everyone}, http.StatusOK
+}
+
+func (p toyPort) Document() []byte { return []byte(`{"paths":{}}`) }
+
+func (p toyPort) Status(err error) int {
+	if service.IsCode(err, service.CodeForbidden) {
+		return http.StatusForbidden
+	}
+	return http.StatusBadRequest
 }
 
 func (f *fixture) advance(d time.Duration) {

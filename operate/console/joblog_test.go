@@ -23,7 +23,7 @@ func TestPageOfAJobShowsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Shutdown() }() // in memory
-	s, err := service.New(service.Options{Broker: e, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage})
+	s, err := service.New(service.Options{Broker: e, Handles: core.NewHandleFormat("H:here"), Store: toyStore{e}})
 	if err != nil {
 		t.Fatal(err)
 	}

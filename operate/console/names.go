@@ -3,6 +3,8 @@ package console
 import (
 	"net/url"
 	"strings"
+
+	"broker/core"
 )
 
 // pathEscape escapes a name for a segment of a path. Browsers treat the names "." and "..", also escaped, as steps in
@@ -36,3 +38,14 @@ func jobName(ref string) string {
 	}
 	return ref
 }
+
+// protocolLabel returns the written name of a protocol.
+func protocolLabel(name string) string {
+	if p, known := core.ParseProtocol(name); known {
+		return p.Title()
+	}
+	return name
+}
+
+// protocolNames lists the protocols of clients.
+var protocolNames = core.ProtocolNames()

@@ -23,9 +23,6 @@ type clusterData struct {
 	Problem, Node, Target string
 }
 
-// answers reports whether a node takes part in the cluster now.
-func answers(n service.ClusterNode) bool { return n.Role != "unreachable" && n.Role != "starting" }
-
 // spare is the number of voters that may still fail before the cluster accepts no changes; negative: it accepts none
 // now. A node that does not answer counts as a voter, because it may be one.
 func spare(nodes []service.ClusterNode) int {
@@ -35,7 +32,7 @@ func spare(nodes []service.ClusterNode) int {
 			continue
 		}
 		voters++
-		if answers(n) {
+		if n.Answers() {
 			up++
 		}
 	}
@@ -112,7 +109,7 @@ func (h *clusterHealth) start() <-chan struct{} {
 func clusterBadge(nodes []service.ClusterNode) badge {
 	up := 0
 	for _, n := range nodes {
-		if answers(n) {
+		if n.Answers() {
 			up++
 		}
 	}

@@ -20,19 +20,25 @@ func clusterOf(roles ...string) (o service.ClusterOverview) {
 	return o
 }
 
+// toyCluster is a cluster that only shows itself.
+type toyCluster struct {
+	service.Cluster
+
+	role  string
+	nodes service.ClusterOverview
+}
+
+func (k toyCluster) Overview(context.Context) service.ClusterOverview { return k.nodes }
+func (k toyCluster) Numbers() service.ClusterNumbers                  { return service.ClusterNumbers{Role: k.role} }
+
 // TestClusterPageIsServedWithoutALeader: a node without a store shows what it knows, and ends the streams of open
 // pages.
 func TestClusterPageIsServedWithoutALeader(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{
-		Service: func() *service.Service { return nil },
+		Port:    toyPort{visitor: access.Everyone},
 		Now:     func() time.Time { return time.Date(2026, 1, 31, 14, 5, 6, 0, time.UTC) },
-		Authenticate: func(*http.Request) (service.Caller, bool) {
-			return service.Caller{Principal: access.Everyone}, true
-		},
-		Cluster: &service.Cluster{Overview: func(context.Context) service.ClusterOverview {
-			return clusterOf("starting", "unreachable", "unreachable")
-		}},
+		Cluster: toyCluster{nodes: clusterOf("starting", "unreachable", "unreachable")},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -266,7 +266,7 @@ func (r *request) editJob(id, at string, run bool) (*view, error) {
 	d.retype(r.PostForm)
 	return &view{
 		page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true,
-		status: r.console.options.Status(err),
+		status: r.console.options.Port.Status(err),
 	}, nil
 }
 

@@ -138,7 +138,7 @@ func (r *request) worst() (queues []service.Queue, err error) {
 	return queues, nil
 }
 
-func badges(sum *service.Summary, cluster *service.Cluster, nodes []service.ClusterNode) []badge {
+func badges(sum *service.Summary, cluster service.Cluster, nodes []service.ClusterNode) []badge {
 	var all []badge
 	if sum.Stopped {
 		all = append(all, badge{Class: "failed", Text: "the store has failed"})

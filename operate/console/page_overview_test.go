@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"html"
 	"net/http"
@@ -16,15 +15,12 @@ import (
 
 func TestStateOfTheBrokerIsMarked(t *testing.T) {
 	t.Parallel()
-	as := func(role string, nodes ...string) *service.Cluster {
-		return &service.Cluster{
-			Numbers:  func() service.ClusterNumbers { return service.ClusterNumbers{Role: role} },
-			Overview: func(context.Context) service.ClusterOverview { return clusterOf(nodes...) },
-		}
+	as := func(role string, nodes ...string) service.Cluster {
+		return toyCluster{role: role, nodes: clusterOf(nodes...)}
 	}
 	for _, one := range []struct {
 		sum     service.Summary
-		cluster *service.Cluster
+		cluster service.Cluster
 		want    string
 	}{
 		{service.Summary{}, nil, "[{ok serving }]"},

@@ -66,8 +66,8 @@ func queuePage(r *request) (*view, error) {
 	d.Charts, d.Here = h.chartsOf(name, r.marks(name, chosen.span), q.Ready,
 		q.Leased), template.URL("queues/"+pathEscape(name))
 	d.Figures = []figure{
-		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
-		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
+		rateFigure("in", &q, q.InRate, h.sparkIn),
+		rateFigure("out", &q, q.OutRate, h.sparkDone),
 		{Label: "oldest waiting", Value: secondsOr(q.OldestS)},
 		{Label: "wait p95", Value: secondsOr(h.pace.waitP95)},
 		{Label: "run p95", Value: secondsOr(h.pace.runP95)},

@@ -5,31 +5,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
-	"strings"
+	"slices"
 	"time"
 
 	"broker/core/schema"
 	"broker/operate/service"
 )
-
-// pageRows is the number of rows of a list.
-const pageRows = 50
-
-// choice is an option or link of a page.
-type choice struct {
-	Value, Label string
-	URL          template.URL
-	Chosen       bool
-	Dangerous    bool
-}
-
-func choices(chosen string, pairs ...string) []choice {
-	list := make([]choice, 0, len(pairs)/2)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		list = append(list, choice{Value: pairs[i], Label: pairs[i+1], Chosen: pairs[i] == chosen})
-	}
-	return list
-}
 
 type queuesData struct {
 	Problem      string            // error of the submitted form
@@ -37,12 +18,13 @@ type queuesData struct {
 	Typed        map[string]string // its values
 	Limit        []schema.Field    // the form of the limits
 	Selected     map[string]bool
-	Queues       []queueRow
+	Queues       []*queueRow
 	Search, Back string
 	Sorts        []choice
 	Conditions   []choice
 	Only         string // one of service.QueueConditions; empty: all
-	Columns      []queueColumn
+	Columns      []queueHead
+	Unmeasured   string       // why queues of the page have no rates; empty: all have
 	Next         template.URL // empty on the last page
 }
 
@@ -53,11 +35,11 @@ type queueRow struct {
 }
 
 // queueRows adds a spark line to each active queue.
-func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
-	rows := make([]queueRow, len(list))
+func (r *request) queueRows(list []service.Queue) ([]*queueRow, error) {
+	rows := make([]*queueRow, len(list))
 	from := r.console.options.Now().Add(-sparkSpan)
 	for i, q := range list {
-		rows[i].Queue = q
+		rows[i] = &queueRow{Queue: q}
 		var err error
 		if rows[i].Wait, err = r.service.QueueWait(r.Context(), r.caller, &q); err != nil {
 			return nil, err
@@ -81,42 +63,6 @@ func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
 // sparkSpan is the time span of a spark line in the list of queues.
 const sparkSpan = 30 * time.Minute
 
-// queueColumn is a column head that sorts the list.
-type queueColumn struct {
-	Value, Label string
-	URL          template.URL
-	Chosen       bool
-	Sorted       string // ascending or descending
-}
-
-// queueColumns returns the columns of the list of queues.
-func (r *request) queueColumns(sort string) (columns []queueColumn) {
-	for _, c := range choices("", "name", "Queue", "", "Why it waits", "", "Workers", "ready", "Ready",
-		"leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest",
-		"", "In", "", "Out", "", "Last 30 min") {
-		if c.Value == "" {
-			columns = append(columns, queueColumn{Label: c.Label})
-			continue
-		}
-		name, down := strings.CutPrefix(sort, "-")
-		next, column := "-"+c.Value, queueColumn{
-			Value: c.Value, Label: c.Label, Chosen: name == c.Value, Sorted: "ascending",
-		}
-		if down {
-			column.Sorted = "descending"
-		}
-		if c.Value == "name" || column.Chosen && down {
-			next = c.Value
-		}
-		if column.Chosen && !down {
-			next = "-" + c.Value
-		}
-		column.URL = with(r.query, "sort", next, "cursor", "")
-		columns = append(columns, column)
-	}
-	return columns
-}
-
 // queueConditions are the links to the queues in each condition.
 func (r *request) queueConditions() (links []choice) {
 	chosen := r.query.Get("only")
@@ -126,14 +72,6 @@ func (r *request) queueConditions() (links []choice) {
 		})
 	}
 	return links
-}
-
-// nextPage returns the link to the next page, empty on the last page.
-func (r *request) nextPage(path, cursor string) template.URL {
-	if cursor == "" {
-		return ""
-	}
-	return joinURL(path, with(r.query, "cursor", cursor))
 }
 
 func queuesPage(r *request) (*view, error) {
@@ -150,12 +88,20 @@ func queuesPage(r *request) (*view, error) {
 	}
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
 		Selected: map[string]bool{}, Typed: map[string]string{}, Limit: queueLimitFields(nil),
-		Queues: rows, Columns: r.queueColumns(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery,
-		Only: r.query.Get("only"), Conditions: r.queueConditions(),
+		Queues: rows, Columns: r.queueHeads(sort), Search: r.query.Get("search"), Back: r.URL.RawQuery,
+		Only: r.query.Get("only"), Conditions: r.queueConditions(), Unmeasured: whyUnmeasured(list),
 		Next: r.nextPage("queues", cursor),
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
 	}}, nil
+}
+
+// whyUnmeasured says why queues have no rates; empty: all have.
+func whyUnmeasured(list []service.Queue) string {
+	if slices.ContainsFunc(list, func(q service.Queue) bool { return !q.Measured }) {
+		return unmeasured
+	}
+	return ""
 }
 
 // changeQueues changes the selected queues of the list.

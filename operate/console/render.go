@@ -29,28 +29,7 @@ var templateFiles embed.FS
 type pages struct{ byName map[string]*template.Template }
 
 func loadPages(c *Console) (*pages, error) {
-	functions := template.FuncMap{
-		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "seconds": seconds,
-		"bytes": size,
-		"ago":   c.ago, "until": c.until, "age": c.age, "clock": clockTag, "clockShort": c.clockShort,
-		"pathEscape":  pathEscape,
-		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
-		"clockOf": func(t time.Time) template.HTML { return clockTag(&t) }, "json": chartJSON, "percent": percent,
-		"short": short,
-		"list":  func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
-		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow,
-		"weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange,
-		"minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue,
-		"relative": isRelative, "invalid": markInvalid, "slow": isSlow, "pending": pendingText, "jobName": jobName,
-		"protoName": protocolLabel, "fewer": func(n int, of uint32) bool { return n < int(of) },
-		"shownState": shownState,
-		"undoable": func(e service.AuditEntry) bool {
-			return e.UndoUntil != nil && c.options.Now().Before(*e.UndoUntil)
-		},
-		"auditID": service.AuditID,
-		"runs":    func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
-	}
-	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html",
+	frame, err := template.New("frame.html").Funcs(c.functions()).ParseFS(templateFiles, "templates/frame.html",
 		"templates/parts_*.html")
 	if err != nil {
 		return nil, err
@@ -72,6 +51,70 @@ func loadPages(c *Console) (*pages, error) {
 		p.byName[name] = page
 	}
 	return p, nil
+}
+
+// functions are what templates call.
+func (c *Console) functions() template.FuncMap {
+	return template.FuncMap{
+		// texts and numbers
+		"num":       num,
+		"brief":     brief,
+		"float":     float,
+		"percent":   percent,
+		"bytes":     size,
+		"plural":    plural,
+		"times":     times,
+		"short":     short,
+		"join":      strings.Join,
+		"json":      chartJSON,
+		"minus":     func(a, b int) int { return a - b },
+		"fewer":     func(n int, of uint32) bool { return n < int(of) },
+		"list":      func(items ...any) []any { return items },
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) },
+		"protoName": protocolLabel,
+
+		// times
+		"seconds":    seconds,
+		"ago":        c.ago,
+		"agoOf":      func(t time.Time) template.HTML { return c.ago(&t) },
+		"until":      c.until,
+		"age":        c.age,
+		"took":       c.took,
+		"clock":      clockTag,
+		"clockOf":    func(t time.Time) template.HTML { return clockTag(&t) },
+		"clockShort": c.clockShort,
+		"relative":   isRelative,
+
+		// addresses and pictures
+		"asset":       c.assets.url,
+		"icon":        icon,
+		"pathEscape":  pathEscape,
+		"queryEscape": url.QueryEscape,
+
+		// jobs, queues and what else pages show
+		"row":         newJobRow,
+		"shownState":  shownState,
+		"jobName":     jobName,
+		"why":         waitsFor,
+		"slow":        isSlow,
+		"hasNote":     hasNote,
+		"rate":        rateCell,
+		"keyLabel":    keyLabel,
+		"batchLabel":  batchLabel,
+		"weightLines": weightLines,
+		"slots":       slotsOf,
+		"mayChange":   mayChange,
+		"pending":     pendingText,
+		"auditID":     service.AuditID,
+		"runs":        func(s service.Schedule) []runMark { return runMarks(s, stripRuns) },
+		"undoable": func(e service.AuditEntry) bool {
+			return e.UndoUntil != nil && c.options.Now().Before(*e.UndoUntil)
+		},
+
+		// forms
+		"value":   fieldValue,
+		"invalid": markInvalid,
+	}
 }
 
 // frameData is the data of the frame around a page.
@@ -149,7 +192,7 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 	if _, inSession := c.sessions.caller(r); inSession {
 		d.User, d.Session = caller.Name(), true
 	}
-	s := c.options.Service()
+	s := c.options.Port.Service()
 	if s == nil || caller.Principal == nil {
 		return d
 	}

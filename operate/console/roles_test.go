@@ -1,8 +1,6 @@
 package console
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -101,10 +99,7 @@ func newWalk(t *testing.T, role string) *walk {
 		t.Fatal(err)
 	}
 	s, err := service.New(service.Options{
-		Broker: e, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
-		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) {
-			return &service.CheckReport{}, nil
-		},
+		Broker: e, Handles: core.NewHandleFormat("H:here"), Store: toyStore{e},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,16 +146,7 @@ func (w *walk) status(method, path, form string) int {
 func consoleAs(t *testing.T, s *service.Service, p *access.Principal) *Console {
 	t.Helper()
 	c, err := New(Options{
-		Service: func() *service.Service { return s }, Now: func() time.Time { return s.Now().Time() },
-		Authenticate: func(*http.Request) (service.Caller, bool) { return service.Caller{Principal: p}, true },
-		API:          func() []byte { return []byte(`{"paths":{}}`) },
-		Status: func(err error) int {
-			var refused *service.Error
-			if errors.As(err, &refused) && refused.Code == service.CodeForbidden {
-				return http.StatusForbidden
-			}
-			return http.StatusBadRequest
-		},
+		Port: toyPort{s, p}, Now: func() time.Time { return s.Now().Time() },
 		Failed: func(page string, err error) { t.Errorf("%s: %v", page, err) },
 	})
 	if err != nil {

@@ -132,7 +132,7 @@ func (c *Console) loginPage(w http.ResponseWriter, r *http.Request) {
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	to := r.PostFormValue("to")
-	caller, status := c.options.Check(r, r.PostFormValue("secret"))
+	caller, status := c.options.Port.CheckSecret(r, r.PostFormValue("secret"))
 	if status != http.StatusOK {
 		problem := "Wrong password or token."
 		if status == http.StatusTooManyRequests {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"html"
 	"slices"
 	"strings"
@@ -123,10 +124,10 @@ var waitCases = []struct {
 			return f.submits(service.Submission{Queue: "q", Tags: []string{"tenant:acme"}})
 		},
 	},
-	{core.WaitTime, "It is due in 2 h 0 min", func(f *fixture) string {
+	{core.WaitTime, "is due in 2 h 0 min", func(f *fixture) string {
 		return f.submits(service.Submission{Queue: "q", DelayS: 7200})
 	}},
-	{core.WaitTime, "It has failed 1 time; the next try is due in", func(f *fixture) string {
+	{core.WaitTime, "has failed 1 time; the next try is due in", func(f *fixture) string {
 		id := f.submits(service.Submission{Queue: "q"})
 		err := f.service.Fail(f.t.Context(), f.caller, f.leases("q").Token, service.FailOptions{Message: "no"})
 		if err != nil {
@@ -134,7 +135,7 @@ var waitCases = []struct {
 		}
 		return id
 	}},
-	{core.WaitJobs, "It comes after 1 job: seq:1 (ready).", func(f *fixture) string {
+	{core.WaitJobs, "comes after 1 job: seq:1 (ready).", func(f *fixture) string {
 		first := f.submits(service.Submission{Queue: "p"})
 		return f.submits(service.Submission{Queue: "q", After: []string{first}})
 	}},
@@ -147,7 +148,7 @@ var waitCases = []struct {
 		}
 		return id
 	}},
-	{core.WaitBatch, "It is the callback of a batch", func(f *fixture) string {
+	{core.WaitBatch, "is the callback of a batch", func(f *fixture) string {
 		success := service.BatchSubmission{Success: &service.Submission{Queue: "q"}}
 		batch, err := f.service.OpenBatch(f.t.Context(), f.caller, success)
 		if err != nil {
@@ -187,6 +188,9 @@ func TestEveryReasonIsNamedEverywhere(t *testing.T) {
 				"page of the queue": f.get("/queues/q"),
 			}
 			texts["list of queues"] = f.get("/queues")
+			if strings.HasPrefix(q.Wait.Text, "It ") {
+				t.Errorf("the reason of a queue does not name the job that it is about: %s", q.Wait.Text)
+			}
 			if j.State == "ready" {
 				texts["overview"] = f.get("/")
 			}
@@ -296,5 +300,40 @@ func TestLeafLeadsToTheTopOfItsWorkflow(t *testing.T) {
 	f.wants(f.get("/workflows/"+leaf), `href="workflows/seq:1"`)
 	if strings.Contains(f.get("/workflows/seq:1"), "larger workflow") {
 		t.Error("the top leads to another workflow")
+	}
+}
+
+// More queues are in use than are measured. The rates of the others are not known, which is not zero.
+func TestRatesThatAreNotKnownAreNotZero(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	core.DoOnce(f.engine, core.Workq, &core.CreateQueue{Tag: 1, Queue: "unused"})
+	if q, err := f.service.Queue(t.Context(), f.caller, "unused"); err != nil || !q.Measured {
+		t.Fatalf("a queue that has had no job has an unknown rate: %+v, %v", q, err)
+	}
+	subs := make([]service.Submission, core.MaxDetailed)
+	for i := range subs {
+		subs[i].Queue = fmt.Sprintf("q%04d", i)
+	}
+	if _, err := f.service.Submit(t.Context(), f.caller, subs, service.SubmitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		f.submits(service.Submission{Queue: "another"})
+	}
+	for queue, measured := range map[string]bool{"another": false, "q0000": true} {
+		q, err := f.service.Queue(t.Context(), f.caller, queue)
+		if err != nil || q.Measured != measured {
+			t.Fatalf("%s: %+v, %v; want measured %v", queue, q, err, measured)
+		}
+		page := f.get("/queues/" + queue)
+		if strings.Contains(page, unmeasured) == measured || strings.Contains(page, "come in") {
+			t.Errorf("the page of %s:\n%s", queue, page)
+		}
+	}
+	for path, want := range map[string]bool{"/queues?search=q0": false, "/queues?search=another": true} {
+		if got := strings.Contains(f.get(path), "where "+unmeasured); got != want {
+			t.Errorf("%s: says that rates are not known: %v", path, got)
+		}
 	}
 }

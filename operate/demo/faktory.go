@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -89,6 +88,11 @@ func (f *faktory) sendJSON(verb string, value any) error {
 	return err
 }
 
+// refusal is an error that Faktory answers with.
+type refusal string
+
+func (r refusal) Error() string { return "faktory: " + string(r) }
+
 // reply reads a reply: a line, or a bulk string; empty for a null string.
 func (f *faktory) reply() (string, error) {
 	raw, err := wire.ReadRESP(f.in, wire.MaxMessage)
@@ -97,7 +101,7 @@ func (f *faktory) reply() (string, error) {
 	}
 	text := string(wire.RESPText(raw))
 	if wire.IsRESPError(raw) {
-		return "", fmt.Errorf("faktory: %s", text)
+		return "", refusal(text)
 	}
 	return text, nil
 }

@@ -1,9 +1,9 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"broker/frontends/gearman/packet"
@@ -93,8 +93,7 @@ func (s *Shop) workFaktory(wid string, queues []string) error {
 		} else {
 			err = f.ack(j.JID)
 		}
-		// not a refusal: a user may have removed the job
-		if err != nil && !strings.HasPrefix(err.Error(), "faktory: ") {
+		if refused := refusal(""); err != nil && !errors.As(err, &refused) { // a user may have removed the job
 			return err
 		}
 	}

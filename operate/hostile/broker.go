@@ -219,7 +219,7 @@ func (b *Broker) submitting(c *client, op *core.Submit) *plan {
 	return p
 }
 
-// refusal returns the error for a submission that the plan rejects; nil: apply it.
+// refusal returns the error for a submission that the plan refuses; nil: apply it.
 func (b *Broker) refusal(c *client, p *plan) error {
 	switch {
 	case p.drop == onRequest:

@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"reflect"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -69,9 +67,9 @@ func (s *Server) undoOperation(ctx context.Context, in *struct {
 	Wait
 },
 ) (*output[service.Operation], error) {
-	op, err := s.service().UndoOperation(ctx, callerOf(ctx), in.ID)
+	op, err := serviceOf(ctx).UndoOperation(ctx, callerOf(ctx), in.ID)
 	if err == nil && in.span > 0 {
-		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
+		op, err = serviceOf(ctx).WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
 	}
 	return bodyOf(op, err)
 }
@@ -85,34 +83,25 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 	selection := service.Selection{Names: b.IDs}
 	if b.Filter != nil {
 		var err error
-		if selection.Filter, err = b.Filter.filter(s.service().Now().Time()); err != nil {
-			return nil, inFilter(err)
+		if selection.Filter, err = b.Filter.filter(serviceOf(ctx).Now().Time()); err != nil {
+			return nil, service.Within("filter", err)
 		}
 	}
 	if b.DryRun {
-		p, err := s.service().Preview(ctx, callerOf(ctx), action, selection)
+		p, err := serviceOf(ctx).Preview(ctx, callerOf(ctx), action, selection)
 		if err != nil {
-			return nil, inFilter(err)
+			return nil, err
 		}
 		return &actionOutput{Status: http.StatusOK, Body: p}, nil
 	}
-	op, err := s.service().StartAction(ctx, callerOf(ctx), action, selection)
+	op, err := serviceOf(ctx).StartAction(ctx, callerOf(ctx), action, selection)
 	if err == nil && in.span > 0 {
-		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
+		op, err = serviceOf(ctx).WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
 	}
 	if err != nil {
-		return nil, inFilter(err)
+		return nil, err
 	}
 	return &actionOutput{Status: http.StatusAccepted, Location: apiPath + "/operations/" + op.ID, Body: op}, nil
-}
-
-// inFilter changes the location of an error about a filter member to its place in the body.
-func inFilter(err error) error {
-	var e *service.Error
-	if !errors.As(err, &e) || e.Field == "" || strings.Contains(e.Field, ".") {
-		return err
-	}
-	return &service.Error{Code: e.Code, Field: "body.filter." + e.Field, Detail: e.Detail}
 }
 
 type operationList struct {
@@ -125,7 +114,7 @@ type OperationID struct {
 }
 
 func (s *Server) listOperations(ctx context.Context, _ *struct{}) (*output[operationList], error) {
-	all, err := s.service().Operations(callerOf(ctx))
+	all, err := serviceOf(ctx).Operations(callerOf(ctx))
 	return bodyOf(operationList{all}, err)
 }
 
@@ -134,9 +123,9 @@ func (s *Server) getOperation(ctx context.Context, in *struct {
 	Wait
 },
 ) (*output[service.Operation], error) {
-	return bodyOf(s.service().WaitOperation(ctx, callerOf(ctx), in.ID, in.span))
+	return bodyOf(serviceOf(ctx).WaitOperation(ctx, callerOf(ctx), in.ID, in.span))
 }
 
 func (s *Server) cancelOperation(ctx context.Context, in *OperationID) (*output[service.Operation], error) {
-	return bodyOf(s.service().CancelOperation(callerOf(ctx), in.ID))
+	return bodyOf(serviceOf(ctx).CancelOperation(callerOf(ctx), in.ID))
 }

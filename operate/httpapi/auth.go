@@ -11,14 +11,25 @@ import (
 	"broker/operate/service"
 )
 
-// callerKey is the context key of the service.Caller of a request.
-type callerKey struct{}
+// visitKey is the context key of the visit of a request.
+type visitKey struct{}
 
-// callerOf returns the caller of a request, which guarded has put into the context.
-func callerOf(ctx context.Context) service.Caller {
-	c, _ := ctx.Value(callerKey{}).(service.Caller)
-	return c
+// visit is what the guards have found out about a request. guarded puts it into the context.
+type visit struct {
+	caller  service.Caller
+	service *service.Service // that serves the request to its end; nil: none is needed
 }
+
+// callerOf returns the caller of a request.
+func callerOf(ctx context.Context) service.Caller {
+	if v, is := ctx.Value(visitKey{}).(*visit); is {
+		return v.caller
+	}
+	return service.Caller{}
+}
+
+// serviceOf is the service for a request, which whenReady has found.
+func serviceOf(ctx context.Context) *service.Service { return ctx.Value(visitKey{}).(*visit).service }
 
 // guarded serves a request only if its client is authenticated, or if no authentication is required.
 func (s *Server) guarded(next http.Handler) http.Handler {
@@ -35,7 +46,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		if !s.admits(w, r, principal) {
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.caller(r, principal))))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, &visit{
+			caller: s.caller(r, principal),
+		})))
 	})
 }
 
@@ -54,7 +67,7 @@ func (s *Server) admits(w http.ResponseWriter, r *http.Request, p *access.Princi
 func (s *Server) restricted(r access.Role, next http.HandlerFunc) http.Handler {
 	return s.guarded(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if err := callerOf(req.Context()).Require(r); err != nil {
-			s.problemOf(err).write(w)
+			s.problemOf(err, nil).write(w)
 			return
 		}
 		next(w, req)

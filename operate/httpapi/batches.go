@@ -48,7 +48,7 @@ type openedBatch struct {
 }
 
 func (s *Server) openBatch(ctx context.Context, in *struct{ Body service.BatchSubmission }) (*openedBatch, error) {
-	b, err := s.service().OpenBatch(ctx, callerOf(ctx), in.Body)
+	b, err := serviceOf(ctx).OpenBatch(ctx, callerOf(ctx), in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -58,15 +58,15 @@ func (s *Server) openBatch(ctx context.Context, in *struct{ Body service.BatchSu
 // commitBatch makes the handlers of commit and reopen.
 func (s *Server) commitBatch(reopen bool) func(context.Context, *BatchName) (*output[*service.Batch], error) {
 	return func(ctx context.Context, in *BatchName) (*output[*service.Batch], error) {
-		return bodyOf(s.service().CommitBatch(ctx, callerOf(ctx), in.ID, reopen))
+		return bodyOf(serviceOf(ctx).CommitBatch(ctx, callerOf(ctx), in.ID, reopen))
 	}
 }
 
 func (s *Server) listBatches(ctx context.Context, in *Page) (*output[batchList], error) {
-	list, cursor, err := s.service().Batches(ctx, callerOf(ctx), in.Limit, in.Cursor)
+	list, cursor, err := serviceOf(ctx).Batches(ctx, callerOf(ctx), in.Limit, in.Cursor)
 	return bodyOf(batchList{list, cursor}, err)
 }
 
 func (s *Server) getBatch(ctx context.Context, in *BatchName) (*output[*service.BatchTree], error) {
-	return bodyOf(s.service().Batch(ctx, callerOf(ctx), in.ID))
+	return bodyOf(serviceOf(ctx).Batch(ctx, callerOf(ctx), in.ID))
 }

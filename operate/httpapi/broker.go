@@ -68,7 +68,7 @@ func (s *Server) registerBroker(api huma.API) {
 }
 
 func (s *Server) sendBackup(ctx context.Context, _ *LongCall) (*huma.StreamResponse, error) {
-	b, err := s.service().SendBackup(ctx, callerOf(ctx))
+	b, err := serviceOf(ctx).SendBackup(ctx, callerOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (w *patientWriter) Write(b []byte) (int, error) {
 }
 
 func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*output[service.Summary], error) {
-	return bodyOf(s.service().Summary(ctx, callerOf(ctx)))
+	return bodyOf(serviceOf(ctx).Summary(ctx, callerOf(ctx)))
 }
 
 func (s *Server) listAudit(ctx context.Context, in *struct {
@@ -107,7 +107,7 @@ func (s *Server) listAudit(ctx context.Context, in *struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 },
 ) (*output[auditList], error) {
-	entries, err := s.service().Audit(callerOf(ctx), in.Before, in.Limit)
+	entries, err := serviceOf(ctx).Audit(callerOf(ctx), in.Before, in.Limit)
 	return bodyOf(auditList{entries}, err)
 }
 
@@ -115,37 +115,37 @@ func (s *Server) undoChange(ctx context.Context, in *struct {
 	Number uint64 `path:"number" doc:"of the entry of the audit log"`
 },
 ) (*struct{}, error) {
-	return nil, s.service().UndoChange(ctx, callerOf(ctx), in.Number)
+	return nil, serviceOf(ctx).UndoChange(ctx, callerOf(ctx), in.Number)
 }
 
 func (s *Server) listSettings(ctx context.Context, _ *struct{}) (*output[settingList], error) {
-	settings, err := s.service().Settings(callerOf(ctx))
+	settings, err := serviceOf(ctx).Settings(callerOf(ctx))
 	return bodyOf(settingList{settings}, err)
 }
 
 func (s *Server) reload(ctx context.Context, _ *struct{}) (*struct{}, error) {
-	return nil, s.service().Reload(ctx, callerOf(ctx))
+	return nil, serviceOf(ctx).Reload(ctx, callerOf(ctx))
 }
 
 func (s *Server) getDrain(ctx context.Context, _ *struct{}) (*output[service.Drain], error) {
-	return bodyOf(s.service().DrainState(callerOf(ctx)))
+	return bodyOf(serviceOf(ctx).DrainState(callerOf(ctx)))
 }
 
 func (s *Server) startDrain(ctx context.Context, in *struct {
 	Body *struct {
-		RejectNewJobs *bool `json:"reject_new_jobs,omitempty" doc:"refuse new jobs too; default: the setting drain_rejects_new_jobs"`
+		RefuseJobs *bool `json:"reject_new_jobs,omitempty" doc:"refuse new jobs too; default: the setting drain_rejects_new_jobs"`
 	}
 },
 ) (*output[service.Drain], error) {
-	var reject *bool
+	var refuse *bool
 	if in.Body != nil {
-		reject = in.Body.RejectNewJobs
+		refuse = in.Body.RefuseJobs
 	}
-	return bodyOf(s.service().SetDrain(ctx, callerOf(ctx), true, reject))
+	return bodyOf(serviceOf(ctx).SetDrain(ctx, callerOf(ctx), true, refuse))
 }
 
 func (s *Server) endDrain(ctx context.Context, _ *struct{}) (*output[service.Drain], error) {
-	return bodyOf(s.service().SetDrain(ctx, callerOf(ctx), false, nil))
+	return bodyOf(serviceOf(ctx).SetDrain(ctx, callerOf(ctx), false, nil))
 }
 
 // backupInput holds the target directory. A backup may take long, so it has the deadline of a long wait.
@@ -164,13 +164,13 @@ type backupOutput struct {
 
 func (s *Server) backup(ctx context.Context, in *backupInput) (*backupOutput, error) {
 	if in.Body.Background {
-		op, err := s.service().StartBackup(ctx, callerOf(ctx), in.Body.Dir)
+		op, err := serviceOf(ctx).StartBackup(ctx, callerOf(ctx), in.Body.Dir)
 		if err != nil {
 			return nil, err
 		}
 		return &backupOutput{http.StatusAccepted, op}, nil
 	}
-	took, err := s.service().Backup(ctx, callerOf(ctx), in.Body.Dir)
+	took, err := serviceOf(ctx).Backup(ctx, callerOf(ctx), in.Body.Dir)
 	if err != nil {
 		return nil, err
 	}

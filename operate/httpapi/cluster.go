@@ -65,7 +65,7 @@ func (s *Server) registerCluster(api huma.API) {
 func (s *Server) changeCluster(
 	ctx context.Context, change service.ClusterChange,
 ) (*output[service.ClusterOverview], error) {
-	if err := s.service().ChangeCluster(ctx, callerOf(ctx), change); err != nil {
+	if err := serviceOf(ctx).ChangeCluster(ctx, callerOf(ctx), change); err != nil {
 		return nil, err
 	}
 	return bodyOf(s.options.Cluster.Overview(ctx), nil)
@@ -107,6 +107,8 @@ var (
 	relayingDesc = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
 	relayedDesc  = describe("cluster_proxied_connections_total",
 		"Connections of clients that were passed on to the leader.")
+	passedDesc = describe("cluster_proxied_requests_total", "HTTP requests that were passed on to the leader.")
+
 	linksDesc       = describe("cluster_links", "Links for operations between this node and others.")
 	linkClientsDesc = describe("cluster_link_clients", "Clients of other nodes that this node serves as the leader.")
 	linkBytesDesc   = describe("cluster_link_buffered_bytes", "Bytes that wait to be written to links.")
@@ -134,6 +136,7 @@ func (s scrape) clusterMetrics(c service.ClusterNumbers) {
 	s.gauge(diskSlowDesc, truth(c.DiskSlow))
 	s.gauge(relayingDesc, float64(c.Relaying))
 	s.counter(relayedDesc, c.Relayed)
+	s.counter(passedDesc, c.Requests)
 	s.gauge(linksDesc, float64(c.Links))
 	s.gauge(linkClientsDesc, float64(c.LinkClients))
 	s.gauge(linkBytesDesc, float64(c.LinkBuffered))

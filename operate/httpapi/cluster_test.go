@@ -31,44 +31,51 @@ func TestSingleBrokerReportsThatItHasNoCluster(t *testing.T) {
 	}
 }
 
-// fakeCluster records the changes.
-func fakeCluster(changes *[]string, err error) *service.Cluster {
-	note := func(format string, args ...any) error {
-		*changes = append(*changes, fmt.Sprintf(format, args...))
-		return err
-	}
-	return &service.Cluster{
-		Overview: func(context.Context) service.ClusterOverview {
-			return service.ClusterOverview{
-				Leader: "n1",
-				Nodes:  []service.ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}},
-			}
-		},
-		Ready: func(context.Context) bool { return true },
-		Numbers: func() service.ClusterNumbers {
-			return service.ClusterNumbers{
-				Role: "follower", DiskLow: true, Serving: true, Format: 2, Warm: true, IndexJobs: 7, IndexLag: 3,
-				CopiesRepeated: 2, WriteTime: 80 * time.Millisecond, DiskSlow: true,
-			}
-		},
-		Add: func(id, address string) error { return note("add %s %s", id, address) },
-		Remove: func(_ context.Context, id string, handsOver func() error) error {
-			if id == "n1" {
-				return errors.Join(handsOver(), note("remove %s", id))
-			}
-			return note("remove %s", id)
-		},
-		Successor: func(_ context.Context, id string) (string, error) {
-			return cmp.Or(id, "n3"), err
-		},
-		Transfer: func(_ context.Context, to string) error { return note("transfer %s", to) },
+// toyCluster is a cluster with one node, which records the changes.
+type toyCluster struct {
+	changes *[]string // nil: none is made
+	err     error     // of all changes
+}
+
+func (k *toyCluster) note(format string, args ...any) error {
+	*k.changes = append(*k.changes, fmt.Sprintf(format, args...))
+	return k.err
+}
+
+func (k *toyCluster) Overview(context.Context) service.ClusterOverview {
+	return service.ClusterOverview{
+		Leader: "n1", Nodes: []service.ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}},
 	}
 }
+
+func (k *toyCluster) Ready(context.Context) bool { return true }
+
+func (k *toyCluster) Numbers() service.ClusterNumbers {
+	return service.ClusterNumbers{
+		Role: "follower", DiskLow: true, Serving: true, Format: 2, Warm: true, IndexJobs: 7, IndexLag: 3,
+		CopiesRepeated: 2, WriteTime: 80 * time.Millisecond, DiskSlow: true,
+	}
+}
+
+func (k *toyCluster) Add(id, address string) error { return k.note("add %s %s", id, address) }
+
+func (k *toyCluster) Remove(_ context.Context, id string, handsOver func() error) error {
+	if id == "n1" {
+		return errors.Join(handsOver(), k.note("remove %s", id))
+	}
+	return k.note("remove %s", id)
+}
+
+func (k *toyCluster) Successor(_ context.Context, id string) (string, error) {
+	return cmp.Or(id, "n3"), k.err
+}
+
+func (k *toyCluster) Transfer(_ context.Context, to string) error { return k.note("transfer %s", to) }
 
 func TestClusterIsShownAndChanged(t *testing.T) {
 	t.Parallel()
 	var changes []string
-	f := setupAPI(t, Options{Cluster: fakeCluster(&changes, nil)})
+	f := setupAPI(t, Options{Cluster: &toyCluster{&changes, nil}})
 	for route, body := range clusterChanges {
 		if o := f.call("POST", "/api/v1/cluster/"+route, body).want(200); o["leader"] != "n1" {
 			t.Errorf("%s: %v", route, o)
@@ -139,7 +146,7 @@ func (f *apiFixture) audit() (all []string) {
 func TestRefusedChangeOfTheClusterIsAConflict(t *testing.T) {
 	t.Parallel()
 	var changes []string
-	f := setupAPI(t, Options{Cluster: fakeCluster(&changes, errors.New("node n2 leads"))})
+	f := setupAPI(t, Options{Cluster: &toyCluster{&changes, errors.New("node n2 leads")}})
 	for route, body := range clusterChanges {
 		if p := f.call("POST", "/api/v1/cluster/"+route, body).problem(409,
 			"cluster_refused"); p["detail"] != "node n2 leads" {
@@ -165,7 +172,7 @@ func TestOnlyAdministratorsChangeTheCluster(t *testing.T) {
 	}
 	control.Load(entries)
 	var changes []string
-	f := setupAPI(t, Options{Access: control, Cluster: fakeCluster(&changes, nil)})
+	f := setupAPI(t, Options{Access: control, Cluster: &toyCluster{&changes, nil}})
 	as := func(token string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 	}
@@ -187,11 +194,11 @@ func TestOnlyAdministratorsChangeTheCluster(t *testing.T) {
 func TestFollowerRefusesRequestsWithoutALeaderAtOnce(t *testing.T) {
 	t.Parallel()
 	var changes []string
-	f := setupAPI(t, Options{Cluster: fakeCluster(&changes, nil)})
+	f := setupAPI(t, Options{Cluster: &toyCluster{&changes, nil}})
 	f.server.Unready()
 	f.server.startTimeout = time.Hour
 	done := make(chan bool, 1)
-	go func() { done <- f.server.awaitService(t.Context()) }()
+	go func() { done <- f.server.awaitService(t.Context()) != nil }()
 	select {
 	case served := <-done:
 		if served {

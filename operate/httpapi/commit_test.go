@@ -110,3 +110,23 @@ func TestAChangeOfABrokerThatStopsHasAnUnknownOutcome(t *testing.T) {
 		t.Errorf("jobs %s, want the first only", all)
 	}
 }
+
+// A node that no longer leads has no failed store: requests that it still gets are told to ask again.
+func TestANodeThatNoLongerLeadsDoesNotBlameItsStore(t *testing.T) {
+	t.Parallel()
+	var e *engine.Engine
+	f := setupService(t, clustered(), engine.Options{}, func(o *service.Options) { e = o.Broker.(*engine.Engine) })
+	f.push(map[string]any{"queue": "q", "id": "first"})
+	token, _ := f.leaseOne()
+	e.Abandon()
+	for path, body := range map[string]string{
+		"jobs":                          `{"queue":"q"}`,
+		"queues/q/lease":                `{}`,
+		"leases":                        `{"queues":["q"],"max":2}`,
+		"leases/" + token + "/complete": `{}`,
+		"leases/complete":               `{"leases":[{"lease":"` + token + `"}]}`,
+		"batches":                       `{}`,
+	} {
+		f.call("POST", "/api/v1/"+path, body).problem(503, "no_leader")
+	}
+}

@@ -153,10 +153,6 @@ func TestPrincipalsShareTheConnections(t *testing.T) {
 // Clients that never read their responses only use up connections; health checks are still answered.
 func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const limit = 4
 	f := setup(t, Options{MaxConns: limit})
 	f.broker.queues = make([]core.QueueInfo, maxQueues)
@@ -164,23 +160,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		f.broker.queues[i].Name = strings.Repeat("q", 400) + strconv.Itoa(i)
 	}
 	f.ready()
-	s := f.HTTP()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	t.Cleanup(func() {
-		_ = s.Close() // the test is over
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-	})
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() }) // it may be closed already
-		return c
-	}
+	dial := dialTo(t, f.HTTP())
 	for range limit {
 		c := dial()
 		_ = c.(*net.TCPConn).SetReadBuffer(4096) // a hint
@@ -193,16 +173,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		}
 	}
 	ask := func(path string) int {
-		c := dial()
-		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		_ = resp.Body.Close() // only the status matters
-		return resp.StatusCode
+		return statusOf(t, dial(), "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
 	for deadline := time.After(20 * time.Second); ask("/metrics") != http.StatusServiceUnavailable; {
 		select {
@@ -220,27 +191,7 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 
 func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Options{Log: zerolog.Nop(), MaxConns: 3}).HTTP()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	t.Cleanup(func() {
-		_ = s.Close() // the test is over
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-	})
-	visit := func() net.Conn {
-		c, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() }) // it may be closed already
-		return c
-	}
+	visit := dialTo(t, New(Options{Log: zerolog.Nop(), MaxConns: 3}).HTTP())
 	// request gets a response; then the connection is idle.
 	request := func(c net.Conn) {
 		t.Helper()
@@ -295,11 +246,16 @@ func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 func serveLimited(t *testing.T, limit int, p map[string][]string) (dial func() net.Conn) {
 	t.Helper()
 	f := setupAPI(t, Options{MaxConns: limit, Password: "right", Access: principals(t, p)})
+	return dialTo(t, f.server.HTTP())
+}
+
+// dialTo serves connections until the end of the test. dial makes one.
+func dialTo(t *testing.T, s *http.Server) (dial func() net.Conn) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := f.server.HTTP()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	t.Cleanup(func() {

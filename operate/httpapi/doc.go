@@ -9,6 +9,9 @@
 //	GET /stats      the content of Faktory's INFO, as on Faktory's port 7420
 //	GET /health     a short form of it
 //
+// In a cluster, each node that follows serves the routes of producers and workers (homes.go), with a service over the
+// link to the leader. The package frontends/relay passes the other requests on.
+//
 // Every error is a [Problem]. Health checks are public. Everything else needs credentials if any are configured
 // (auth.go). Web pages of other sites cannot change anything. openapi.json is the document of the API; a test keeps it
 // up to date. The port answers before the store is open, so that operators can watch a long start. [Server.Ready] gives

@@ -41,7 +41,7 @@ func (s *Server) registerEvents(api huma.API) {
 }
 
 func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamResponse, error) {
-	l, err := s.service().Events(callerOf(ctx), service.EventFilter{
+	l, err := serviceOf(ctx).Events(callerOf(ctx), service.EventFilter{
 		Kinds: splitAll(in.Kind), Queues: in.Queue, QueuePrefix: in.QueuePrefix, Types: in.Type, Job: in.Job,
 	}, in.LastEventID)
 	if err != nil {

@@ -148,7 +148,7 @@ func TestAListenerWithoutEventsLearnsOfARestart(t *testing.T) {
 	}
 }
 
-func TestEventsRejectUnknownFilters(t *testing.T) {
+func TestEventsRefuseUnknownFilters(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	f.call("GET", "/api/v1/events?kind=nonsense", nil).problem(422, "invalid_request")

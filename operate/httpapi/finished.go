@@ -28,6 +28,6 @@ func (s *Server) listFinished(ctx context.Context, in *struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 },
 ) (*output[finishedList], error) {
-	jobs, err := s.service().Finished(ctx, callerOf(ctx), in.Queue, in.Offset, in.Limit)
+	jobs, err := serviceOf(ctx).Finished(ctx, callerOf(ctx), in.Queue, in.Offset, in.Limit)
 	return bodyOf(finishedList{jobs}, err)
 }

@@ -47,7 +47,7 @@ func setupService(t *testing.T, o Options, eo engine.Options, change func(*servi
 	f.engine = e
 	so := service.Options{
 		Broker:  e,
-		Handles: core.NewHandleFormat("H:here"), Storage: e.Storage, CheckStore: f.checkStore, Cluster: o.Cluster,
+		Handles: core.NewHandleFormat("H:here"), Store: toyStore{e}, Cluster: o.Cluster,
 	}
 	change(&so)
 	s, err := service.New(so)
@@ -66,7 +66,7 @@ func setupService(t *testing.T, o Options, eo engine.Options, change func(*servi
 			t.Error(err)
 		}
 	})
-	f.server.Ready(Backend{Broker: e, Service: s, Connections: func() map[string]service.Connections { return nil }})
+	f.server.Ready(Backend{Broker: e, Service: s, Parts: toyParts{}})
 	return f
 }
 
@@ -111,6 +111,9 @@ func (f *apiFixture) call(method, path string, body any, change ...func(*http.Re
 	a := answer{t: f.t, what: method + " " + path, status: resp.StatusCode, header: resp.Header}
 	if a.text, err = io.ReadAll(resp.Body); err != nil {
 		f.t.Fatal(err)
+	}
+	if a.status >= http.StatusBadRequest {
+		checkLocations(f.t, method, path, a.text)
 	}
 	return a
 }

@@ -73,9 +73,7 @@ func FuzzRequest(f *testing.F) {
 		defer api.Close()
 		c := New(Options{Log: zerolog.Nop()})
 		c.Ready(Backend{
-			Service: api, Broker: e, Stats: func() []byte { return []byte(info) }, Health: func() []byte { return nil },
-			Connections: func() map[string]service.Connections { return nil },
-			Syncs:       func() core.Latency { return core.Latency{} },
+			Service: api, Broker: e, Parts: toyParts{info: info},
 		})
 		answer := httptest.NewRecorder()
 		c.HTTP().Handler.ServeHTTP(answer, req)

@@ -1,6 +1,10 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+
+	"broker/core"
+)
 
 // healthz reports whether the process works. A long start is not a failure.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
@@ -43,15 +47,25 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// drainState reads whether the broker is draining, and how many jobs are still running.
+func drainState(b *Backend) (draining bool, leased int) {
+	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) {
+		if r.Stats != nil {
+			return r.Stats.Draining, r.Stats.Jobs[core.Leased]
+		}
+	}
+	return false, 0
+}
+
 // info serves Faktory's INFO, or a part of it.
-func (s *Server) info(of func(*Backend) []byte) http.HandlerFunc {
+func (s *Server) info(of func(Parts) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		b := s.backend.Load()
 		if b == nil {
 			s.starting().write(w)
 			return
 		}
-		send(w, http.StatusOK, of(b))
+		send(w, http.StatusOK, of(b.Parts))
 	}
 }
 

@@ -86,10 +86,10 @@ func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput
 		subs = []service.Submission{in.Body.Submission}
 	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
 		return nil, &service.Error{
-			Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job",
+			Code: service.CodeInvalid, Field: "jobs", Detail: "jobs excludes the members of a single job",
 		}
 	}
-	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs,
+	jobs, err := serviceOf(ctx).Submit(ctx, callerOf(ctx), subs,
 		service.SubmitOptions{Wait: in.span, Key: in.Key, Trace: in.context, Many: many})
 	if err != nil {
 		return nil, err
@@ -109,11 +109,11 @@ func (s *Server) listJobs(ctx context.Context, in *struct {
 	Groups int `query:"groups" minimum:"0" maximum:"1000" doc:"most groups to count failed jobs by"`
 },
 ) (*output[jobList], error) {
-	f, err := in.filter(s.service().Now().Time())
+	f, err := in.filter(serviceOf(ctx).Now().Time())
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.service().Jobs(ctx, callerOf(ctx), f, service.JobPage{
+	l, err := serviceOf(ctx).Jobs(ctx, callerOf(ctx), f, service.JobPage{
 		Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Count: in.Count, Failures: in.Groups,
 	})
 	out := jobList{Jobs: l.Jobs, Cursor: l.Cursor, Groups: l.Failures}
@@ -129,7 +129,7 @@ func jobAnswer(job service.Job, err error) (*jobOutput, error) {
 }
 
 func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
-	return jobAnswer(s.service().Job(ctx, callerOf(ctx), in.ID))
+	return jobAnswer(serviceOf(ctx).Job(ctx, callerOf(ctx), in.ID))
 }
 
 func (s *Server) readLog(ctx context.Context, in *struct {
@@ -137,7 +137,7 @@ func (s *Server) readLog(ctx context.Context, in *struct {
 	Cursor string `query:"cursor" doc:"continue after the answer with this cursor"`
 },
 ) (*output[service.JobLog], error) {
-	return bodyOf(s.service().JobLog(ctx, callerOf(ctx), in.ID, in.Cursor))
+	return bodyOf(serviceOf(ctx).JobLog(ctx, callerOf(ctx), in.ID, in.Cursor))
 }
 
 func (s *Server) updateJob(ctx context.Context, in *struct {
@@ -146,7 +146,7 @@ func (s *Server) updateJob(ctx context.Context, in *struct {
 	Body service.JobUpdate
 },
 ) (*jobOutput, error) {
-	return jobAnswer(s.service().Update(ctx, callerOf(ctx), in.ID, in.Body, in.epoch))
+	return jobAnswer(serviceOf(ctx).Update(ctx, callerOf(ctx), in.ID, in.Body, in.epoch))
 }
 
 func (s *Server) deleteJob(ctx context.Context, in *struct {
@@ -154,7 +154,7 @@ func (s *Server) deleteJob(ctx context.Context, in *struct {
 	IfMatch
 },
 ) (*struct{}, error) {
-	return nil, s.service().Act(ctx, callerOf(ctx), in.ID, service.Action{Action: service.ActionDelete}, in.epoch)
+	return nil, serviceOf(ctx).Act(ctx, callerOf(ctx), in.ID, service.Action{Action: service.ActionDelete}, in.epoch)
 }
 
 // jobPath is the path of a job.

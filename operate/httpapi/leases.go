@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -153,11 +155,22 @@ func (s *Server) registerLeases(api huma.API) {
 
 func (s *Server) lease(ctx context.Context, in *leaseInput) (*leaseOutput, error) {
 	o := service.LeaseOptions{Queues: []string{in.Name}, Wait: in.span, Version: in.Version}
-	return s.leaseFrom(ctx, o, in.Body)
+	out, err := s.leaseFrom(ctx, o, in.Body)
+	return out, ofQueue("name", err)
 }
 
 func (s *Server) leaseAny(ctx context.Context, in *leaseAnyInput) (*leaseOutput, error) {
-	return s.leaseFrom(ctx, service.LeaseOptions{Queues: in.Queue, Wait: in.span, Version: in.Version}, in.Body)
+	out, err := s.leaseFrom(ctx, service.LeaseOptions{Queues: in.Queue, Wait: in.span, Version: in.Version}, in.Body)
+	return out, ofQueue("queue", err)
+}
+
+// ofQueue renames the field of an error about a queue of a lease, where the request has another name for it.
+func ofQueue(field string, err error) error {
+	var e *service.Error
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Field, "queues[") {
+		return err
+	}
+	return &service.Error{Code: e.Code, Detail: e.Detail, Field: field}
 }
 
 func (s *Server) leaseFrom(
@@ -166,7 +179,7 @@ func (s *Server) leaseFrom(
 	if body != nil {
 		o.Worker, o.LeaseFor = body.Worker, seconds(body.LeaseForS)
 	}
-	l, err := s.service().Lease(ctx, callerOf(ctx), o)
+	l, err := serviceOf(ctx).Lease(ctx, callerOf(ctx), o)
 	if err != nil {
 		return nil, err
 	}
@@ -183,15 +196,15 @@ func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, er
 	if in.Body != nil {
 		result = in.Body.result()
 	}
-	return nil, s.service().Complete(ctx, callerOf(ctx), in.Token, result)
+	return nil, serviceOf(ctx).Complete(ctx, callerOf(ctx), in.Token, result)
 }
 
 func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
 	var o service.FailOptions
 	if in.Body != nil {
-		o = in.Body.options(s.service().Now())
+		o = in.Body.options(serviceOf(ctx).Now())
 	}
-	return nil, s.service().Fail(ctx, callerOf(ctx), in.Token, o)
+	return nil, serviceOf(ctx).Fail(ctx, callerOf(ctx), in.Token, o)
 }
 
 func (s *Server) progressed(ctx context.Context, in *progressInput) (*output[service.LeaseState], error) {
@@ -204,7 +217,7 @@ func (s *Server) progressed(ctx context.Context, in *progressInput) (*output[ser
 		}
 		extend = seconds(b.ExtendS)
 	}
-	return bodyOf(s.service().Report(ctx, callerOf(ctx), in.Token, p, extend))
+	return bodyOf(serviceOf(ctx).Report(ctx, callerOf(ctx), in.Token, p, extend))
 }
 
 func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*output[service.LeaseState], error) {
@@ -212,15 +225,15 @@ func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*output[ser
 	if in.Body != nil {
 		extend = seconds(in.Body.ExtendS)
 	}
-	return bodyOf(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
+	return bodyOf(serviceOf(ctx).Heartbeat(ctx, callerOf(ctx), in.Token, extend))
 }
 
 func (s *Server) appendLog(ctx context.Context, in *logInput) (*output[service.LeaseState], error) {
-	return bodyOf(s.service().AppendLog(ctx, callerOf(ctx), in.Token, in.Body.Lines))
+	return bodyOf(serviceOf(ctx).AppendLog(ctx, callerOf(ctx), in.Token, in.Body.Lines))
 }
 
 func (s *Server) release(ctx context.Context, in *LeaseToken) (*struct{}, error) {
-	return nil, s.service().Release(ctx, callerOf(ctx), in.Token)
+	return nil, serviceOf(ctx).Release(ctx, callerOf(ctx), in.Token)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -113,7 +113,7 @@ func (s *Server) leaseMany(ctx context.Context, in *leaseManyInput) (*leaseManyO
 	b := &in.Body
 	var out leaseManyOutput
 	var err error
-	out.Body.Leases, err = s.service().LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
+	out.Body.Leases, err = serviceOf(ctx).LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
 		Queues: b.Queues, Wait: seconds(b.WaitS), Worker: b.Worker, LeaseFor: seconds(b.LeaseForS), Max: b.Max,
 		Min: b.Min, Version: in.Version,
 	})
@@ -126,16 +126,16 @@ func (s *Server) completeMany(ctx context.Context, in *completeManyInput) (*leas
 		l := &in.Body.Leases[i]
 		tokens[i], results[i] = l.Lease, l.result()
 	}
-	return resultsOf(s.service().CompleteMany(ctx, callerOf(ctx), tokens, results))
+	return resultsOf(serviceOf(ctx).CompleteMany(ctx, callerOf(ctx), tokens, results))
 }
 
 func (s *Server) failMany(ctx context.Context, in *failManyInput) (*leaseResults, error) {
 	tokens, failures := make([]string, len(in.Body.Leases)), make([]service.FailOptions, len(in.Body.Leases))
 	for i := range in.Body.Leases {
 		l := &in.Body.Leases[i]
-		tokens[i], failures[i] = l.Lease, l.options(s.service().Now())
+		tokens[i], failures[i] = l.Lease, l.options(serviceOf(ctx).Now())
 	}
-	return resultsOf(s.service().FailMany(ctx, callerOf(ctx), tokens, failures))
+	return resultsOf(serviceOf(ctx).FailMany(ctx, callerOf(ctx), tokens, failures))
 }
 
 func (s *Server) heartbeatMany(ctx context.Context, in *heartbeatManyInput) (*leaseResults, error) {
@@ -144,7 +144,7 @@ func (s *Server) heartbeatMany(ctx context.Context, in *heartbeatManyInput) (*le
 		l := &in.Body.Leases[i]
 		tokens[i], extend[i] = l.Lease, seconds(l.ExtendS)
 	}
-	return resultsOf(s.service().HeartbeatMany(ctx, callerOf(ctx), tokens, extend))
+	return resultsOf(serviceOf(ctx).HeartbeatMany(ctx, callerOf(ctx), tokens, extend))
 }
 
 func (s *Server) releaseMany(ctx context.Context, in *releaseManyInput) (*leaseResults, error) {
@@ -152,7 +152,7 @@ func (s *Server) releaseMany(ctx context.Context, in *releaseManyInput) (*leaseR
 	for i, l := range in.Body.Leases {
 		tokens[i] = l.Lease
 	}
-	return resultsOf(s.service().ReleaseMany(ctx, callerOf(ctx), tokens))
+	return resultsOf(serviceOf(ctx).ReleaseMany(ctx, callerOf(ctx), tokens))
 }
 
 // resultsOf makes the response for several leases.

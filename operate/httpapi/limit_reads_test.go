@@ -110,7 +110,7 @@ func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 		for entered.Load() < int64(readsPerProcessor*runtime.GOMAXPROCS(0)) { // all places are taken
 			runtime.Gosched()
 		}
-		if _, _, err := f.server.service().Queues(r.Context(), service.Caller{},
+		if _, _, err := f.server.Service().Queues(r.Context(), service.Caller{},
 			service.QueueFilter{Limit: 1}); err != nil {
 			t.Error(err)
 		}

@@ -36,20 +36,22 @@ func (s *Server) listLimits(ctx context.Context, in *struct {
 },
 ) (*output[limitList], error) {
 	if in.Name != "" {
-		return limitAnswer(s.service().SharedLimits(ctx, callerOf(ctx), in.Name))
+		return limitAnswer(serviceOf(ctx).SharedLimits(ctx, callerOf(ctx), in.Name))
 	}
-	return limitAnswer(s.service().Limits(ctx, callerOf(ctx), in.Queue))
+	return limitAnswer(serviceOf(ctx).Limits(ctx, callerOf(ctx), in.Queue))
 }
 
 func (s *Server) putLimit(ctx context.Context, in *struct{ Body service.LimitSpec }) (*output[limitList], error) {
-	return limitAnswer(s.service().PutLimit(ctx, callerOf(ctx), in.Body))
+	return limitAnswer(serviceOf(ctx).PutLimit(ctx, callerOf(ctx), in.Body))
 }
 
-func (s *Server) removeLimit(ctx context.Context, in *struct {
+// limitName names a limit in a query.
+type limitName struct {
 	Queue string `query:"queue" doc:"none: the shared limit of this name"`
 	Scope string `query:"scope" enum:"queue,type,key,shared" default:"queue"`
 	Name  string `query:"name" doc:"the type or key; none: the limit for each one; of a shared limit: its name"`
-},
-) (*struct{}, error) {
-	return nil, s.service().RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name)
+}
+
+func (s *Server) removeLimit(ctx context.Context, in *limitName) (*struct{}, error) {
+	return nil, serviceOf(ctx).RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name)
 }

@@ -29,11 +29,12 @@ func (s *Server) registerMarks(api huma.API) {
 	o.DefaultStatus = http.StatusCreated
 	register(s, api, o, func(ctx context.Context, in *markInput) (*output[service.Mark], error) {
 		b := &in.Body
-		return bodyOf(s.service().AddMark(ctx, callerOf(ctx), service.Mark{Text: b.Text, Version: b.Version, At: b.At}))
+		mark := service.Mark{Text: b.Text, Version: b.Version, At: b.At}
+		return bodyOf(serviceOf(ctx).AddMark(ctx, callerOf(ctx), mark))
 	})
 	register(s, api, operation("list-marks", http.MethodGet, "/marks", "broker", "List marks, the latest first"),
 		func(ctx context.Context, _ *struct{}) (*output[markList], error) {
-			all, err := s.service().ListMarks(callerOf(ctx))
+			all, err := serviceOf(ctx).ListMarks(callerOf(ctx))
 			return bodyOf(markList{all}, err)
 		})
 	register(s, api, operation("remove-mark", http.MethodDelete, "/marks/{id}", "broker", "Remove a mark",
@@ -42,6 +43,6 @@ func (s *Server) registerMarks(api huma.API) {
 			ID string `path:"id" example:"mark-7"`
 		},
 		) (*struct{}, error) {
-			return nil, s.service().RemoveMark(ctx, callerOf(ctx), in.ID)
+			return nil, serviceOf(ctx).RemoveMark(ctx, callerOf(ctx), in.ID)
 		})
 }

@@ -180,6 +180,11 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		node = m.cluster()
 		s.clusterMetrics(node)
 	}
+	for _, p := range core.Protocols {
+		if p != core.Internal {
+			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())
+		}
+	}
 	if b == nil {
 		s.gauge(readyDesc, truth(node.Serving))
 		if m.cluster != nil {
@@ -192,25 +197,17 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s.gauge(stoppedDesc, truth(b.Broker.Stopped()))
 	s.gauge(diskDesc, truth(m.isDiskLow()))
 	s.counter(damagedDesc, m.damaged.Load())
-	for _, p := range core.Protocols {
-		if p != core.Internal {
-			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())
-		}
+	s.connections(b.Parts.Connections())
+	if l := b.Parts.SyncLatency(); l.Count > 0 {
+		out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
 	}
-	s.connections(b.Connections())
-	if b.Syncs != nil {
-		if l := b.Syncs(); l.Count > 0 {
-			out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
-		}
+	if sent, dropped, on := b.Parts.SpanCounts(); on {
+		s.counter(spansDesc, sent)
+		s.counter(lostSpansDesc, dropped)
 	}
-	s.spans(b.Spans)
-	if b.Push != nil {
-		s.pushes(b.Push())
-	}
-	if b.SQS != nil {
-		s.sqs(b.SQS())
-	}
-	s.archive(b.Archive)
+	s.pushes(b.Parts.PushTargets())
+	s.sqs(b.Parts.SQSActions())
+	s.archive(b.Parts.ArchiveStatus())
 	stats, base, queues, histograms := m.read(b.Broker)
 	if stats == nil {
 		return // the broker has stopped
@@ -284,17 +281,6 @@ func (s scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
 
 func (s scrape) counter(d *prometheus.Desc, v uint64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-}
-
-// spans collects the metrics of sent spans, if the broker sends any.
-func (s scrape) spans(counts func() (sent, dropped uint64, on bool)) {
-	if counts == nil {
-		return
-	}
-	if sent, dropped, on := counts(); on {
-		s.counter(spansDesc, sent)
-		s.counter(lostSpansDesc, dropped)
-	}
 }
 
 // pushes collects the metrics of pushed jobs.

@@ -16,11 +16,7 @@ var (
 )
 
 // archive collects the state of the archive, if the broker has one.
-func (s scrape) archive(status func() *core.Archive) {
-	if status == nil {
-		return
-	}
-	a := status()
+func (s scrape) archive(a *core.Archive) {
 	if a == nil {
 		return
 	}

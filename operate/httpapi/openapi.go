@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -121,33 +122,40 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 // A large store takes longer.
 const startTimeout = 5 * time.Second
 
-// whenReady makes API requests wait until the store is open, at most startTimeout.
+// whenReady makes API requests wait until the store is open, at most startTimeout. A request keeps the service that it
+// began with: a node of a cluster that loses the lead has none for others.
 func (s *Server) whenReady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.awaitService(r.Context()) {
+		found := s.awaitService(r.Context())
+		if found == nil {
 			s.starting().write(w)
 			return
 		}
+		r.Context().Value(visitKey{}).(*visit).service = found
 		next.ServeHTTP(w, r)
 	})
 }
 
-// awaitService waits for the broker to be ready, and reports whether it has a service. A follower never gets one.
-func (s *Server) awaitService(ctx context.Context) bool {
+// awaitService waits for the broker to be ready, and returns its service; nil: there is none. A follower has one only
+// for requests over its link.
+func (s *Server) awaitService(ctx context.Context) *service.Service {
 	ctx, cancel := context.WithTimeout(ctx, s.startTimeout)
 	defer cancel()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	for {
 		if b := s.backend.Load(); b != nil {
-			return b.Service != nil
+			return b.Service
+		}
+		if ctx.Value(linkKey{}) != nil {
+			return s.linked.Load()
 		}
 		if s.stopping.Load() || s.options.Cluster != nil { // a node of a cluster has waited for a leader before
-			return false
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return nil
 		case <-poll.C:
 		}
 	}
@@ -164,9 +172,6 @@ func anyBodyIsJSON(next http.Handler) http.Handler {
 	})
 }
 
-// service is the broker's service. It exists, because whenReady has waited for it.
-func (s *Server) service() *service.Service { return s.backend.Load().Service }
-
 // operation makes a huma.Operation. It adds the errors that all operations have in common.
 func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
 	return huma.Operation{
@@ -177,12 +182,14 @@ func operation(id, method, path, tag, summary string, errors ...int) huma.Operat
 	}
 }
 
-// register adds an operation. Its handler returns the errors of the service, which become Problems here.
+// register adds an operation. Its handler returns the errors of the service, which become Problems here, with the places
+// of the fields that they name.
 func register[In, Out any](s *Server, api huma.API, o huma.Operation, handle func(context.Context, *In) (*Out, error)) {
+	at := placesOf(reflect.TypeFor[In]())
 	huma.Register(api, o, func(ctx context.Context, in *In) (*Out, error) {
 		out, err := handle(ctx, in)
 		if err != nil {
-			return nil, s.problemOf(err)
+			return nil, s.problemOf(err, at)
 		}
 		return out, nil
 	})

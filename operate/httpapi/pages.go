@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/http"
 
 	"broker/access"
@@ -10,16 +11,12 @@ import (
 	"broker/operate/service"
 )
 
-// Pages are served on the same addresses as the API: the web console and the documentation.
-type Pages struct {
-	Handler  http.Handler
-	Patterns []string // of http.ServeMux
+// AddPages adds what is served on the same addresses as the API, such as the web console and the documentation, by
+// patterns of http.ServeMux. Call it before HTTP.
+func (s *Server) AddPages(routes map[string]http.Handler) { maps.Copy(s.pages, routes) }
 
-	Missing http.Handler // response to browsers for an unknown path; nil: a problem, as for other clients
-}
-
-// AddPages adds pages. Call it before HTTP.
-func (s *Server) AddPages(p Pages) { s.pages = append(s.pages, p) }
+// SetMissingPage sets the response to browsers for an unknown path; otherwise it is a problem, as for other clients.
+func (s *Server) SetMissingPage(h http.Handler) { s.missing = h }
 
 // Service is the service behind the API; nil while the broker starts.
 func (s *Server) Service() *service.Service {
@@ -54,7 +51,7 @@ func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller
 }
 
 // Status is the HTTP status for an error of the service.
-func Status(err error) int {
+func (*Server) Status(err error) int {
 	var e *service.Error
 	if !errors.As(err, &e) {
 		return http.StatusInternalServerError

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -49,9 +49,7 @@ const (
 	codeMethodNotAllowed  = "method_not_allowed"
 	codeTooManyConns      = "too_many_connections"
 	codeInternal          = "internal_error"
-	codePrecondition      = "precondition_failed"
 	codeUnsupportedType   = "unsupported_media_type"
-	codeTooManyBodies     = "too_many_large_requests"
 	codeTimeout           = "request_timeout"
 	codeInvalidJSON       = "invalid_json"
 	codeInvalid           = string(service.CodeInvalid)
@@ -84,6 +82,7 @@ var statuses = map[service.Code]int{
 	service.CodeKeyReused:         http.StatusUnprocessableEntity,
 	service.CodeUnsupported:       http.StatusNotImplemented,
 	service.CodeClusterRefused:    http.StatusConflict,
+	service.CodeNoLeader:          http.StatusServiceUnavailable,
 	service.CodeTooMany:           http.StatusTooManyRequests,
 	service.CodeTooLarge:          http.StatusRequestEntityTooLarge,
 }
@@ -127,8 +126,9 @@ func (p *Problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n')) // fails only if the client has disconnected
 }
 
-// problemOf is the Problem for an error of the service. It logs internal errors and hides them from the caller.
-func (s *Server) problemOf(err error) *Problem {
+// problemOf is the Problem for an error of the service to a request with the given places. It logs internal errors and
+// hides them from the caller.
+func (s *Server) problemOf(err error, at places) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
@@ -148,23 +148,15 @@ func (s *Server) problemOf(err error) *Problem {
 	if e.Code == service.CodeForbidden {
 		s.options.Access.CountRefusal(core.HTTP)
 	}
-	status := Status(e)
+	status := s.Status(e)
 	p = problem(status, string(e.Code), e.Detail)
-	if e.Field != "" {
-		p.Errors = []ProblemField{{Message: e.Detail, Location: locationOf(e.Field)}}
+	if location := at.location(e.Field); location != "" && (e.Field != "" || e.Code == service.CodeInvalid) {
+		p.Errors = []ProblemField{{Message: e.Detail, Location: location}}
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		p.retryAfterS = max(1, int(math.Ceil(e.RetryAfter.Seconds())))
 	}
 	return p
-}
-
-// locationOf is the location of a field in the request: in the query, unless the service names another place.
-func locationOf(field string) string {
-	if field == "body" || strings.Contains(field, ".") {
-		return field
-	}
-	return "query." + field
 }
 
 // coreProblem is for errors of functions that cmd passes to the service.
@@ -175,16 +167,14 @@ func coreProblem(err error) *Problem {
 	return nil
 }
 
-// useProblems turns huma's own errors into Problems. It sets a variable of the library, so once is enough.
+// useProblems turns huma's own errors into Problems. It sets variables of the library, so once is enough.
 var useProblems = sync.OnceFunc(func() {
+	huma.NewErrorWithContext = sayLimit
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		p := problem(status, codeInvalid, msg)
 		switch status {
 		case http.StatusRequestEntityTooLarge:
 			p.Code = codeBodyTooLarge
-			if _, limit, ok := strings.Cut(msg, "limit="); ok {
-				p.Detail = "the body of this request must not be larger than " + limit
-			}
 		case http.StatusUnsupportedMediaType:
 			p.Code = codeUnsupportedType
 		case http.StatusRequestTimeout:
@@ -212,6 +202,15 @@ var useProblems = sync.OnceFunc(func() {
 		return p
 	}
 })
+
+// sayLimit says in the Problem for a body that is too large how large it may be.
+func sayLimit(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
+	err := huma.NewError(status, msg, errs...)
+	if p, is := err.(*Problem); is && p.Code == codeBodyTooLarge && ctx != nil {
+		p.Detail = fmt.Sprintf("the body of this request must not be larger than %d bytes", ctx.Operation().MaxBodyBytes)
+	}
+	return err
+}
 
 // shortValue drops values that are too long to repeat in an error.
 func shortValue(v any) any {

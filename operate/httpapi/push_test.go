@@ -21,10 +21,10 @@ func TestPushTargetIsAWorkerWithItsCounts(t *testing.T) {
 		Name: "z", Worker: "push:z", PausedUntil: &at, LastError: "connection refused", LastErrorAt: &at,
 		Concurrency: 1,
 	}
-	targets := func() []service.PushTarget { return []service.PushTarget{target, paused} }
-	f := setupService(t, Options{}, engine.Options{}, func(o *service.Options) { o.Push = targets })
+	parts := toyParts{pushes: []service.PushTarget{target, paused}}
+	f := setupService(t, Options{}, engine.Options{}, func(o *service.Options) { o.Host = parts })
 	backend := *f.server.backend.Load()
-	backend.Push = targets
+	backend.Parts = parts
 	f.server.Ready(backend)
 	f.call("POST", "/api/v1/jobs", `{"queue": "mail", "args": [1]}`).want(201)
 	core.DoOnce(f.engine, core.HTTP,

@@ -52,14 +52,14 @@ func (s *Server) listQueues(ctx context.Context, in *struct {
 	if err := caller.RequireSome(access.Read); err != nil { // an empty list would look like a broker without queues
 		return nil, err
 	}
-	queues, cursor, err := s.service().Queues(ctx, caller, service.QueueFilter{
+	queues, cursor, err := serviceOf(ctx).Queues(ctx, caller, service.QueueFilter{
 		Prefix: in.Prefix, Search: in.Search, Only: in.Only, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
 	})
 	return bodyOf(queueList{Queues: queues, Cursor: cursor}, err)
 }
 
 func (s *Server) getQueue(ctx context.Context, in *QueueName) (*output[service.Queue], error) {
-	return bodyOf(s.service().Queue(ctx, callerOf(ctx), in.Name))
+	return bodyOf(serviceOf(ctx).Queue(ctx, callerOf(ctx), in.Name))
 }
 
 type keyList struct {
@@ -67,7 +67,7 @@ type keyList struct {
 }
 
 func (s *Server) listKeys(ctx context.Context, in *QueueName) (*output[keyList], error) {
-	keys, err := s.service().Keys(ctx, callerOf(ctx), in.Name)
+	keys, err := serviceOf(ctx).Keys(ctx, callerOf(ctx), in.Name)
 	return bodyOf(keyList{keys}, err)
 }
 
@@ -76,7 +76,7 @@ func (s *Server) changeQueue(ctx context.Context, in *struct {
 	Body service.QueueChange
 },
 ) (*output[service.Queue], error) {
-	return bodyOf(s.service().ChangeQueue(ctx, callerOf(ctx), in.Name, in.Body))
+	return bodyOf(serviceOf(ctx).ChangeQueue(ctx, callerOf(ctx), in.Name, in.Body))
 }
 
 func (s *Server) clearQueue(ctx context.Context, in *struct {
@@ -98,6 +98,6 @@ func (s *Server) removeQueue(ctx context.Context, in *QueueName) (*output[remove
 }
 
 func (s *Server) purge(ctx context.Context, queue string, states []core.State, drop bool) (*output[removed], error) {
-	n, err := s.service().ClearQueue(ctx, callerOf(ctx), queue, states, drop)
+	n, err := serviceOf(ctx).ClearQueue(ctx, callerOf(ctx), queue, states, drop)
 	return bodyOf(removed{n}, err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/engine"
 	"broker/operate/service"
 )
 
@@ -106,9 +107,17 @@ func TestStorageIsShownAndChecked(t *testing.T) {
 	}
 }
 
-// checkStore is service.Options.CheckStore on the engine of a test.
-func (f *apiFixture) checkStore(ctx context.Context, progress func(float64)) (*service.CheckReport, error) {
-	r, err := f.engine.CheckStore(ctx, progress)
+// toyStore is the store of a test's engine, of which no backup is made.
+type toyStore struct{ *engine.Engine }
+
+var errNoBackup = &service.Error{Code: service.CodeUnsupported, Detail: "the store of a test has no backup"}
+
+func (s toyStore) Backup(string) error                       { return errNoBackup }
+func (s toyStore) BackupProgress(string) float64             { return 0 }
+func (s toyStore) SendBackup() (service.BackupStream, error) { return nil, errNoBackup }
+
+func (s toyStore) CheckStore(ctx context.Context, progress func(float64)) (*service.CheckReport, error) {
+	r, err := s.Engine.CheckStore(ctx, progress)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"broker/access"
-	"broker/operate/service"
 )
 
 // principals makes principals whose tokens are their names.
@@ -46,17 +44,14 @@ func as(token string) func(*http.Request) {
 func TestNumbersOfTheBrokerNeedARole(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{
-		Profiling: true, Cluster: &service.Cluster{
-			Overview: func(context.Context) service.ClusterOverview { return service.ClusterOverview{} },
-			Numbers:  func() service.ClusterNumbers { return service.ClusterNumbers{} },
-		},
+		Profiling: true, Cluster: &toyCluster{},
 		Access: principals(t, map[string][]string{
 			"reader": {"read"}, "mailer": {"read:mail"}, "producer": {"produce"}, "operator": {"operate"},
 			"root": {"admin"},
 		}),
 	})
 	b := *f.server.backend.Load()
-	b.Stats = func() []byte { return []byte("{}") }
+	b.Parts = toyParts{info: "{}"}
 	f.server.Ready(b)
 	for path, allowed := range map[string]string{
 		"/metrics": "reader operator root", "/api/v1/cluster": "reader operator root", "/stats": "reader operator root",
@@ -175,9 +170,14 @@ func TestAnswersDoNotTellWhetherAForeignJobExists(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
 		"shop": {"produce:shop.*", "consume:shop.*", "operate:shop.*"}, "root": {"admin"},
+		"reader": {"read:shop.*"}, "worker": {"consume:shop.*"},
 	})})
 	f.call("POST", "/api/v1/jobs", `{"queue":"secret.orders","id":"there"}`, as("root")).want(201)
+	f.call("PUT", "/api/v1/schedules/there", `{"cron":"* * * * *","job":{"queue":"secret.orders"}}`, as("root")).want(200)
 	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/api/v1/schedules/JOB", ""},
+		{"DELETE", "/api/v1/schedules/JOB", ""},
+		{"POST", "/api/v1/schedules/JOB/run", ""},
 		{"GET", "/api/v1/jobs/JOB", ""},
 		{"GET", "/api/v1/jobs/JOB/body", ""},
 		{"DELETE", "/api/v1/jobs/JOB", ""},
@@ -185,18 +185,20 @@ func TestAnswersDoNotTellWhetherAForeignJobExists(t *testing.T) {
 		{"GET", "/api/v1/workflows/JOB", ""},
 		{"POST", "/api/v1/jobs", `{"queue":"shop.a","after":["JOB"]}`},
 	} {
-		var body any
-		if c.body != "" {
-			body = strings.ReplaceAll(c.body, "JOB", "there")
-		}
-		there := f.call(c.method, strings.ReplaceAll(c.path, "JOB", "there"), body, as("shop"))
-		if c.body != "" {
-			body = strings.ReplaceAll(c.body, "JOB", "never")
-		}
-		never := f.call(c.method, strings.ReplaceAll(c.path, "JOB", "never"), body, as("shop"))
-		want := strings.ReplaceAll(string(never.text), "never", "there")
-		if string(there.text) != want || there.status != never.status {
-			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, there.status, there.text, never.status, want)
+		for _, name := range []string{"shop", "reader", "worker"} {
+			ask := func(id string) answer {
+				var body any
+				if c.body != "" {
+					body = strings.ReplaceAll(c.body, "JOB", id)
+				}
+				return f.call(c.method, strings.ReplaceAll(c.path, "JOB", id), body, as(name))
+			}
+			there, never := ask("there"), ask("never")
+			want := strings.ReplaceAll(string(never.text), "never", "there")
+			if string(there.text) != want || there.status != never.status {
+				t.Errorf("%s: %s %s: %d %s, want %d %s",
+					name, c.method, c.path, there.status, there.text, never.status, want)
+			}
 		}
 	}
 	f.call("PATCH", "/api/v1/jobs/there", `{"queue":"shop.a"}`, as("root")).want(200)

@@ -12,12 +12,7 @@ func (s *Server) missingPage(r *http.Request) http.Handler {
 		strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil
 	}
-	for _, p := range s.pages {
-		if p.Missing != nil {
-			return p.Missing
-		}
-	}
-	return nil
+	return s.missing
 }
 
 // routed turns the errors of the mux (404, 405) into Problems.

@@ -81,18 +81,18 @@ func (s *Server) registerSchedules(api huma.API) {
 }
 
 func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*output[scheduleList], error) {
-	rows, err := s.service().Schedules(ctx, callerOf(ctx))
+	rows, err := serviceOf(ctx).Schedules(ctx, callerOf(ctx))
 	return bodyOf(scheduleList{rows}, err)
 }
 
 func (s *Server) createSchedule(
 	ctx context.Context, in *struct{ Body service.ScheduleChange },
 ) (*scheduleOutput, error) {
-	return scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, true))
+	return scheduleAnswer(serviceOf(ctx).PutSchedule(ctx, callerOf(ctx), in.Body, true))
 }
 
 func (s *Server) getSchedule(ctx context.Context, in *ScheduleName) (*scheduleOutput, error) {
-	return scheduleAnswer(s.service().Schedule(ctx, callerOf(ctx), in.Name))
+	return scheduleAnswer(serviceOf(ctx).Schedule(ctx, callerOf(ctx), in.Name))
 }
 
 func (s *Server) putSchedule(ctx context.Context, in *struct {
@@ -103,13 +103,13 @@ func (s *Server) putSchedule(ctx context.Context, in *struct {
 },
 ) (*scheduleOutput, error) {
 	if in.Body.Name != "" && in.Body.Name != in.Name {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "body.name", Detail: "a schedule keeps its name"}
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "name", Detail: "a schedule keeps its name"}
 	}
 	in.Body.Name = in.Name
 	if in.revision != 0 {
 		in.Body.Revision = in.revision
 	}
-	return scheduleAnswer(s.service().PutSchedule(ctx, callerOf(ctx), in.Body, in.IfNoneMatch == "*"))
+	return scheduleAnswer(serviceOf(ctx).PutSchedule(ctx, callerOf(ctx), in.Body, in.IfNoneMatch == "*"))
 }
 
 func (s *Server) changeSchedule(ctx context.Context, in *struct {
@@ -119,24 +119,24 @@ func (s *Server) changeSchedule(ctx context.Context, in *struct {
 	}
 },
 ) (*scheduleOutput, error) {
-	if err := s.service().PauseSchedule(ctx, callerOf(ctx), in.Name, in.Body.Paused); err != nil {
+	if err := serviceOf(ctx).PauseSchedule(ctx, callerOf(ctx), in.Name, in.Body.Paused); err != nil {
 		return nil, err
 	}
-	return scheduleAnswer(s.service().Schedule(ctx, callerOf(ctx), in.Name))
+	return scheduleAnswer(serviceOf(ctx).Schedule(ctx, callerOf(ctx), in.Name))
 }
 
 func (s *Server) removeSchedule(ctx context.Context, in *ScheduleName) (*struct{}, error) {
-	return nil, s.service().RemoveSchedule(ctx, callerOf(ctx), in.Name)
+	return nil, serviceOf(ctx).RemoveSchedule(ctx, callerOf(ctx), in.Name)
 }
 
 func (s *Server) pauseSchedule(paused bool) func(context.Context, *ScheduleName) (*struct{}, error) {
 	return func(ctx context.Context, in *ScheduleName) (*struct{}, error) {
-		return nil, s.service().PauseSchedule(ctx, callerOf(ctx), in.Name, paused)
+		return nil, serviceOf(ctx).PauseSchedule(ctx, callerOf(ctx), in.Name, paused)
 	}
 }
 
 func (s *Server) runSchedule(ctx context.Context, in *ScheduleName) (*output[scheduledRun], error) {
-	job, err := s.service().RunSchedule(ctx, callerOf(ctx), in.Name)
+	job, err := serviceOf(ctx).RunSchedule(ctx, callerOf(ctx), in.Name)
 	return bodyOf(scheduledRun{job}, err)
 }
 

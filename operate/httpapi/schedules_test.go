@@ -86,7 +86,7 @@ func TestASubmissionUnderAKeyIsAdmittedOnce(t *testing.T) {
 	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "k")).problem(422,
 		"idempotency_key_reused")
 	f.call("POST", "/api/v1/jobs", `{"queue": "q"}`, with("Idempotency-Key", "other")).want(201)
-	// A rejected submission does not use up the idempotency key.
+	// A refused submission does not use up the idempotency key.
 	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "own"}`, with("Idempotency-Key", "third")).problem(409,
 		"duplicate_id")
 	f.call("POST", "/api/v1/jobs", `{"queue": "q", "id": "fresh"}`, with("Idempotency-Key", "third")).want(201)

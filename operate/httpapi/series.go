@@ -23,7 +23,7 @@ func (s *Server) getSeries(ctx context.Context, in *struct {
 	From  time.Time `query:"from" doc:"leave out earlier points"`
 },
 ) (*output[*service.Series], error) {
-	return bodyOf(s.service().Series(ctx, callerOf(ctx),
+	return bodyOf(serviceOf(ctx).Series(ctx, callerOf(ctx),
 		service.SeriesQuery{Queue: in.Queue, Step: in.Step, From: in.From}))
 }
 
@@ -32,5 +32,5 @@ func (s *Server) getHistograms(ctx context.Context, in *struct {
 	Type  string `query:"type" doc:"only jobs of this type, of any queue"`
 },
 ) (*output[*service.Histograms], error) {
-	return bodyOf(s.service().Histograms(ctx, callerOf(ctx), in.Queue, in.Type))
+	return bodyOf(serviceOf(ctx).Histograms(ctx, callerOf(ctx), in.Queue, in.Type))
 }

@@ -13,6 +13,7 @@ import (
 	"broker/access"
 	"broker/core"
 	"broker/core/clock"
+	"broker/frontends/shared/httpserver"
 	"broker/operate/service"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	Locked           bool            // no client is admitted, because the settings define none
 	DefaultPrincipal string          // for clients without credentials, if principals are configured
 
-	Cluster *service.Cluster // nil: the broker is not part of a cluster
+	Cluster service.Cluster // nil: the broker is not part of a cluster
 
 	Profiling    bool  // serve profiles of the process
 	MaxConns     int   // connections at once; 0: no bound
@@ -37,21 +38,24 @@ type Options struct {
 // defaultMaxBody limits requests with jobs or results.
 const defaultMaxBody = 64 << 20
 
-// Backend is the source of the data that the server reports. Any goroutine may call its functions.
+// Backend is the source of the data that the server reports.
 type Backend struct {
 	Service *service.Service
 	Broker  core.Broker
-	Stats   func() []byte       // Faktory's INFO, in JSON
-	Health  func() []byte       // the public part of INFO
-	Syncs   func() core.Latency // of the store; nil: unknown
+	Parts   Parts
+}
 
-	Connections func() map[string]service.Connections // by front-end
+// Parts report about the parts of the process that the broker does not know. Any goroutine may call them.
+type Parts interface {
+	Info() []byte              // Faktory's INFO, in JSON
+	Health() []byte            // the public part of INFO
+	SyncLatency() core.Latency // of the store
 
-	Archive func() *core.Archive // nil, or returns nil: no archive
-
-	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
-	Push  func() []service.PushTarget            // nil: unknown
-	SQS   func() []SQSAction                     // nil: unknown
+	Connections() map[string]service.Connections // by front-end
+	PushTargets() []service.PushTarget
+	SQSActions() []SQSAction
+	ArchiveStatus() *core.Archive                // nil: no archive
+	SpanCounts() (sent, dropped uint64, on bool) // to a collector
 }
 
 // SQSAction counts the SQS requests with an action since the start, by result.
@@ -66,10 +70,13 @@ type Server struct {
 	options      Options
 	metrics      *metrics
 	backend      atomic.Pointer[Backend]
+	linked       atomic.Pointer[service.Service] // see Follow
+	mux          *http.ServeMux                  // set by HTTP
 	startTimeout time.Duration
 	progress     atomic.Pointer[progress]
 	stopping     atomic.Bool
-	pages        []Pages
+	pages        map[string]http.Handler
+	missing      http.Handler // nil: no page
 	limiter      *connLimiter
 	document     func() []byte // of serveDocument
 }
@@ -89,7 +96,9 @@ func New(o Options) *Server {
 		o.Access = &access.Control{}
 	}
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
-	s := &Server{options: o, startTimeout: startTimeout, limiter: newConnLimiter(o.MaxConns)}
+	s := &Server{
+		options: o, startTimeout: startTimeout, limiter: newConnLimiter(o.MaxConns), pages: map[string]http.Handler{},
+	}
 	s.progress.Store(&progress{})
 	s.metrics = newMetrics(o.Version, &s.backend, o.Access)
 	if o.Cluster != nil {
@@ -112,6 +121,10 @@ func (s *Server) Ready(b Backend) {
 	s.backend.Store(&b)
 }
 
+// Follow gives the server the service for requests over the link to a leader, as long as this node does not lead; see
+// OverLink and service.NewFollower.
+func (s *Server) Follow(over *service.Service) { s.linked.Store(over) }
+
 // Unready stops serving clients until Ready is called again.
 func (s *Server) Unready() {
 	s.backend.Store(nil)
@@ -124,38 +137,32 @@ func (s *Server) Stopping() { s.stopping.Store(true) }
 // HTTP is the net/http server of the API and the pages, with timeouts for silent clients.
 func (s *Server) HTTP() *http.Server {
 	mux := http.NewServeMux()
+	s.mux = mux
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.HandleFunc("GET /health", s.info(func(b *Backend) []byte { return b.Health() }))
+	mux.HandleFunc("GET /health", s.info(Parts.Health))
 	mux.Handle("GET /metrics", s.restricted(access.Read, s.serveMetrics().ServeHTTP))
-	mux.Handle("GET /stats", s.restricted(access.Read, s.info(func(b *Backend) []byte { return b.Stats() })))
+	mux.Handle("GET /stats", s.restricted(access.Read, s.info(Parts.Info)))
 	s.serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
 		s.profiles(mux)
 	}
-	for _, p := range s.pages {
-		for _, pattern := range p.Patterns {
-			mux.Handle(pattern, p.Handler)
-		}
+	for pattern, h := range s.pages {
+		mux.Handle(pattern, h)
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
-		Handler:           s.limiter.counted(compressed(limitReads(s.routed(mux)))),
-		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ConnState:         s.limiter.connState,
-		ConnContext:       s.limiter.connContext,
-		ErrorLog:          log.New(libraryLog{s.options.Log}, "", 0),
-	}
+	server := httpserver.New(s.limiter.counted(compressed(limitReads(s.routed(mux)))), readTimeout, writeTimeout)
+	server.Protocols, server.HTTP2 = &protocols, &http.HTTP2Config{MaxConcurrentStreams: 100}
+	server.ConnState, server.ConnContext = s.limiter.connState, s.limiter.connContext
+	server.ErrorLog = log.New(libraryLog{s.options.Log}, "", 0)
+	return server
 }
+
+// readTimeout is the maximum time for a request to arrive. Operations give their bodies bodyTimeout.
+const readTimeout = 10 * time.Second
 
 // writeTimeout is the maximum time for the response to a request, without waits. It is longer than bodyTimeout, so that
 // a client that sends its body too slowly gets a response.

@@ -81,16 +81,33 @@ func setup(t *testing.T, o Options) *fixture {
 func (f *fixture) ready() {
 	f.Ready(Backend{
 		Broker: f.broker,
-		Stats:  func() []byte { return []byte(info) },
-		Health: func() []byte { return []byte(shortInfo) },
-		Syncs: func() core.Latency {
-			return core.Latency{Count: 2, Seconds: 0.5, UpTo: map[float64]uint64{0.25: 1, 1: 2}}
-		},
-		Connections: func() map[string]service.Connections {
-			return map[string]service.Connections{"gearman": {Open: 2, Accepted: 7, Refused: 1}}
+		Parts: toyParts{
+			info: info, health: shortInfo,
+			syncs:       core.Latency{Count: 2, Seconds: 0.5, UpTo: map[float64]uint64{0.25: 1, 1: 2}},
+			connections: map[string]service.Connections{"gearman": {Open: 2, Accepted: 7, Refused: 1}},
 		},
 	})
 }
+
+// toyParts are the parts of a process. It is also the service's host.
+type toyParts struct {
+	info, health string
+	syncs        core.Latency
+	connections  map[string]service.Connections
+	pushes       []service.PushTarget
+}
+
+func (p toyParts) Info() []byte                                { return []byte(p.info) }
+func (p toyParts) Health() []byte                              { return []byte(p.health) }
+func (p toyParts) SyncLatency() core.Latency                   { return p.syncs }
+func (p toyParts) Connections() map[string]service.Connections { return p.connections }
+func (p toyParts) PushTargets() []service.PushTarget           { return p.pushes }
+func (p toyParts) SQSActions() []SQSAction                     { return nil }
+func (p toyParts) ArchiveStatus() *core.Archive                { return nil }
+func (p toyParts) SpanCounts() (sent, dropped uint64, on bool) { return 0, 0, false }
+func (p toyParts) Reload() error                               { return nil }
+func (p toyParts) SettingsInForce() []service.Setting          { return nil }
+func (p toyParts) Audited(service.AuditEntry)                  {}
 
 func (f *fixture) get(path, password string) (status int, body string) {
 	f.t.Helper()

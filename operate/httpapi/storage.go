@@ -21,7 +21,7 @@ func (s *Server) registerStorage(api huma.API) {
 }
 
 func (s *Server) getStorage(ctx context.Context, _ *struct{}) (*output[*service.Storage], error) {
-	return bodyOf(s.service().Storage(callerOf(ctx)))
+	return bodyOf(serviceOf(ctx).Storage(callerOf(ctx)))
 }
 
 // startedOperation is the response with an operation that has begun.
@@ -31,9 +31,9 @@ type startedOperation struct {
 }
 
 func (s *Server) checkStorage(ctx context.Context, in *Wait) (*startedOperation, error) {
-	op, err := s.service().StartCheck(ctx, callerOf(ctx))
+	op, err := serviceOf(ctx).StartCheck(ctx, callerOf(ctx))
 	if err == nil && in.span > 0 {
-		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
+		op, err = serviceOf(ctx).WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
 	}
 	return &startedOperation{apiPath + "/operations/" + op.ID, op}, err
 }

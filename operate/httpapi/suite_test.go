@@ -97,7 +97,7 @@ func newSuiteFront(t *testing.T, b core.Broker) frontends.Frontend {
 		t.Fatal(err)
 	}
 	api := New(Options{Now: b.Now})
-	api.Ready(Backend{Broker: b, Service: s})
+	api.Ready(Backend{Broker: b, Service: s, Parts: toyParts{}})
 	refused := frontendtest.HTTPRequest("POST", "/api/v1/jobs", `{"queue":"refused"}`)
 	return frontendtest.NewHTTP(t, api.HTTP(), refused, s.Close)
 }

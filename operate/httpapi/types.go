@@ -31,12 +31,12 @@ type policyList struct {
 }
 
 func (s *Server) listPolicies(ctx context.Context, _ *struct{}) (*output[policyList], error) {
-	all, err := s.service().Policies(ctx, callerOf(ctx))
+	all, err := serviceOf(ctx).Policies(ctx, callerOf(ctx))
 	return bodyOf(policyList{all}, err)
 }
 
 func (s *Server) getType(ctx context.Context, in *TypeName) (*output[service.Type], error) {
-	return bodyOf(s.service().ShowType(ctx, callerOf(ctx), in.Name))
+	return bodyOf(serviceOf(ctx).ShowType(ctx, callerOf(ctx), in.Name))
 }
 
 func (s *Server) changeType(ctx context.Context, in *struct {
@@ -44,5 +44,5 @@ func (s *Server) changeType(ctx context.Context, in *struct {
 	Body service.TypeChange
 },
 ) (*output[service.Type], error) {
-	return bodyOf(s.service().ChangeType(ctx, callerOf(ctx), in.Name, in.Body))
+	return bodyOf(serviceOf(ctx).ChangeType(ctx, callerOf(ctx), in.Name, in.Body))
 }

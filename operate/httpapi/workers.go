@@ -50,15 +50,15 @@ func (s *Server) listWorkers(ctx context.Context, in *struct {
 	Protocol clientProtocol `query:"protocol" doc:"only workers of this protocol"`
 },
 ) (*output[workerList], error) {
-	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), string(in.Protocol), in.Limit, in.Cursor)
+	workers, cursor, err := serviceOf(ctx).Workers(ctx, callerOf(ctx), string(in.Protocol), in.Limit, in.Cursor)
 	return bodyOf(workerList{workers, cursor}, err)
 }
 
 func (s *Server) setWorkerState(ctx context.Context, id, state string) (*output[notifiedWorkers], error) {
-	n, err := s.service().SetWorkerState(ctx, callerOf(ctx), id, state)
+	n, err := serviceOf(ctx).SetWorkerState(ctx, callerOf(ctx), id, state)
 	return bodyOf(notifiedWorkers{n}, err)
 }
 
 func (s *Server) disconnect(ctx context.Context, in *workerID) (*struct{}, error) {
-	return nil, s.service().Disconnect(ctx, callerOf(ctx), in.ID)
+	return nil, serviceOf(ctx).Disconnect(ctx, callerOf(ctx), in.ID)
 }

@@ -21,5 +21,5 @@ func (s *Server) getWorkflow(ctx context.Context, in *struct {
 	ID string `path:"id" doc:"name of a job, or id of a batch"`
 },
 ) (*output[*service.Workflow], error) {
-	return bodyOf(s.service().Workflow(ctx, callerOf(ctx), in.ID))
+	return bodyOf(serviceOf(ctx).Workflow(ctx, callerOf(ctx), in.ID))
 }

@@ -77,15 +77,15 @@ func (a *Action) entry(name string, info *core.JobInfo) AuditEntry {
 func (a *Action) check(caller Caller) error {
 	switch {
 	case !slices.Contains(jobActions, a.Action):
-		return invalid("body.action", "action must be one of retry, kill, cancel, delete, move, priority or rerun")
+		return invalid("action", "action must be one of retry, kill, cancel, delete, move, priority or rerun")
 	case a.Action == ActionMove && (a.Queue == "" || len(a.Queue) > core.MaxQueueName):
-		return invalid("body.queue", "move needs queue, the name of the queue to move to")
+		return invalid("queue", "move needs queue, the name of the queue to move to")
 	case a.Running != "" && (a.Action != ActionCancel || a.Running != RunningSignal):
-		return invalid("body.running", "running is for cancel, and signal is its only value")
+		return invalid("running", "running is for cancel, and signal is its only value")
 	case a.Delay < 0 || a.Delay > maxDelay:
-		return invalid("body.delay_s", "delay_s must be between 0 and %g", maxDelay.Seconds())
+		return invalid("delay_s", "delay_s must be between 0 and %g", maxDelay.Seconds())
 	case a.Action == ActionPriority && a.Priority == nil:
-		return invalid("body.priority", "priority needs priority, the new one")
+		return invalid("priority", "priority needs priority, the new one")
 	case a.Action == ActionMove:
 		return caller.may(access.Operate, a.Queue)
 	}
@@ -163,9 +163,9 @@ func (s *Service) choose(ctx context.Context, c *session, a Action, sel Selectio
 	out := &selection{byName: sel.Filter == nil}
 	switch {
 	case sel.Filter == nil && len(sel.Names) == 0:
-		return nil, invalid("body.filter", "either ids or filter is required; an empty filter means every job")
+		return nil, invalid("filter", "either ids or filter is required; an empty filter means every job")
 	case sel.Filter != nil && len(sel.Names) > 0:
-		return nil, invalid("body.filter", "ids and filter exclude each other")
+		return nil, invalid("filter", "ids and filter exclude each other")
 	}
 	seen := make(map[uint64]bool, len(sel.Names))
 	for i, name := range sel.Names {
@@ -176,7 +176,7 @@ func (s *Service) choose(ctx context.Context, c *session, a Action, sel Selectio
 		}
 		if e := (*Error)(nil); errors.As(err, &e) {
 			return nil, &Error{
-				Code: e.Code, Field: fmt.Sprintf("body.ids[%d]", i), Detail: fmt.Sprintf("%s: %s", name, e.Detail),
+				Code: e.Code, Field: fmt.Sprintf("ids[%d]", i), Detail: fmt.Sprintf("%s: %s", name, e.Detail),
 			}
 		}
 		if err != nil {
@@ -193,7 +193,7 @@ func (s *Service) choose(ctx context.Context, c *session, a Action, sel Selectio
 	}
 	var err error
 	if out.filter, err = s.coreFilter(ctx, c, sel.Filter); err != nil {
-		return nil, err
+		return nil, Within("filter", err)
 	}
 	if a.Action == ActionRetry && out.filter.Workflow != 0 && len(out.filter.States) == 0 {
 		out.filter.States = []core.State{core.Scheduled, core.Retrying, core.Dead} // blocked jobs run after the others

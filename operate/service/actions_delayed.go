@@ -56,7 +56,7 @@ func (s *Service) startDelayed(
 	return o, err
 }
 
-var errTooManyDelayed = invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
+var errTooManyDelayed = invalid("delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
 
 // runDelayed waits for the end of the delay, and changes the selected jobs that have not changed since the request.
 func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {

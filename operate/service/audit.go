@@ -112,7 +112,7 @@ func (s *Service) note(c *session, e AuditEntry) core.Commit {
 		*of = cutText([]byte(text(*of)), maxDetail)
 	}
 	if e.inverse != nil {
-		e.UndoUntil = new(e.At.Add(UndoFor))
+		e.UndoUntil = new(e.At.Add(undoFor))
 	}
 	s.audit.mu.Lock()
 	e.Number = 1
@@ -124,8 +124,8 @@ func (s *Service) note(c *session, e AuditEntry) core.Commit {
 		s.audit.entries = slices.Delete(s.audit.entries, 0, over)
 	}
 	s.audit.mu.Unlock()
-	if s.o.Audited != nil {
-		s.o.Audited(e)
+	if s.o.Host != nil {
+		s.o.Host.Audited(e)
 	}
 	if e.inverse != nil {
 		c.caller.Made.Add(AuditID(e.Number))

@@ -163,23 +163,23 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 	}
 	c := s.open(caller)
 	defer c.Close()
-	open, err := span("body.open_for_s", cmp.Or(b.OpenForS, openFor.Seconds()))
+	open, err := span("open_for_s", cmp.Or(b.OpenForS, openFor.Seconds()))
 	if err != nil {
 		return nil, err
 	}
 	op := &core.OpenBatch{Description: b.Description, OpenUntil: s.Now().Add(open), Owner: caller.principalName()}
 	if b.Parent != "" {
 		if op.Parent, err = s.parseBatchName(b.Parent); err != nil {
-			return nil, invalid("body.parent", "%v", err)
+			return nil, invalid("parent", "%v", err)
 		}
 		if err := s.mayBatch(caller, access.Produce, &op.Parent); err != nil {
 			return nil, err
 		}
 	}
-	if op.Complete, err = s.callbackJob(ctx, c, b.Complete, "body.complete."); err != nil {
+	if op.Complete, err = s.callbackJob(ctx, c, b.Complete, "complete"); err != nil {
 		return nil, err
 	}
-	if op.Success, err = s.callbackJob(ctx, c, b.Success, "body.success."); err != nil {
+	if op.Success, err = s.callbackJob(ctx, c, b.Success, "success"); err != nil {
 		return nil, err
 	}
 	do := func(op core.Op) core.Reply {
@@ -190,8 +190,8 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 		return r
 	}
 	var r core.Reply
-	if s.o.OpenBatch != nil {
-		r = s.o.OpenBatch(op, do)
+	if s.o.Batches != nil {
+		r = s.o.Batches.OpenBatch(op, do)
 	} else {
 		r = do(op)
 	}
@@ -199,23 +199,24 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 		return nil, err
 	}
 	if r.Kind == core.Failed {
-		return nil, refusal(r.Err)
+		return nil, c.refusal(r.Err)
 	}
 	return s.showBatch(ctx, c, r.Seq)
 }
 
-// callbackJob makes the job of a callback; nil for none.
-func (s *Service) callbackJob(ctx context.Context, c *session, sub *Submission, at string) (*core.Job, error) {
+// callbackJob makes the job of a callback, which is a field of the batch; nil for none.
+func (s *Service) callbackJob(ctx context.Context, c *session, sub *Submission, field string) (*core.Job, error) {
 	if sub == nil {
 		return nil, nil
 	}
 	if err := c.caller.may(access.Produce, sub.Queue); err != nil {
 		return nil, err
 	}
-	if err := onlySubmitted(sub, at); err != nil {
-		return nil, err
+	if err := onlySubmitted(sub); err != nil {
+		return nil, Within(field, err)
 	}
-	return s.jobOf(ctx, c, sub, at, s.Now(), false)
+	job, err := s.jobOf(ctx, c, sub, s.Now(), false)
+	return job, Within(field, err)
 }
 
 // CommitBatch closes a batch for submissions and lets its callbacks run; with reopen it accepts jobs again.
@@ -288,8 +289,8 @@ func (s *Service) batchName(number uint64) string {
 	switch {
 	case number == 0:
 		return ""
-	case s.o.BatchName != nil:
-		return s.o.BatchName(number)
+	case s.o.Batches != nil:
+		return s.o.Batches.BatchName(number)
 	}
 	return strconv.FormatUint(number, 10)
 }
@@ -299,8 +300,8 @@ func (s *Service) parseBatchName(name string) (uint64, error) {
 	if number, err := strconv.ParseUint(name, 10, 64); err == nil && number != 0 {
 		return number, nil
 	}
-	if s.o.ParseBatchName != nil {
-		if number, ok := s.o.ParseBatchName(name); ok {
+	if s.o.Batches != nil {
+		if number, ok := s.o.Batches.ParseBatchName(name); ok {
 			return number, nil
 		}
 	}

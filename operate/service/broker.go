@@ -17,7 +17,7 @@ func (s *Service) Backup(ctx context.Context, caller Caller, dir string) (time.D
 		return 0, err
 	}
 	begin := s.Now()
-	if err := s.o.Backup(dir); err != nil {
+	if err := s.o.Store.Backup(dir); err != nil {
 		return 0, err
 	}
 	c := s.open(caller)
@@ -38,10 +38,10 @@ func (s *Service) SendBackup(ctx context.Context, caller Caller) (BackupStream, 
 	if err := caller.mayAll(access.Admin); err != nil {
 		return nil, err
 	}
-	if s.o.SendBackup == nil {
+	if s.o.Store == nil {
 		return nil, errNothingStored
 	}
-	stream, err := s.o.SendBackup()
+	stream, err := s.o.Store.SendBackup()
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func (s *Service) mayBackup(caller Caller, dir string) error {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return err
 	}
-	if s.o.Backup == nil {
+	if s.o.Store == nil {
 		return errNothingStored
 	}
 	if !filepath.IsAbs(dir) {
-		return invalid("body.dir", "dir must be the absolute path of a folder that does not exist yet")
+		return invalid("dir", "dir must be the absolute path of a folder that does not exist yet")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ type Drain struct {
 // DrainOp returns the operation that starts or ends a drain. refuse decides whether new jobs are refused while it
 // lasts; nil: as configured.
 func (s *Service) DrainOp(on bool, refuse *bool) *core.Drain {
-	refuses := s.o.DrainRejectsNewJobs
+	refuses := s.o.DrainRefusesJobs
 	if refuse != nil {
 		refuses = *refuse
 	}
@@ -125,10 +125,10 @@ func (s *Service) Reload(ctx context.Context, caller Caller) error {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return err
 	}
-	if s.o.Reload == nil {
+	if s.o.Host == nil {
 		return &Error{Code: CodeUnsupported, Detail: "the settings of this broker cannot be read again"}
 	}
-	if err := s.o.Reload(); err != nil {
+	if err := s.o.Host.Reload(); err != nil {
 		return &Error{Code: CodeInvalid, Detail: err.Error()}
 	}
 	c := s.open(caller)
@@ -141,10 +141,10 @@ func (s *Service) Settings(caller Caller) ([]Setting, error) {
 	if err := caller.mayAll(access.Admin); err != nil {
 		return nil, err
 	}
-	if s.o.Settings == nil {
+	if s.o.Host == nil {
 		return nil, &Error{Code: CodeUnsupported, Detail: "this broker does not tell its settings"}
 	}
-	return s.o.Settings(), nil
+	return s.o.Host.SettingsInForce(), nil
 }
 
 // Summary holds the counts of the broker.
@@ -213,8 +213,8 @@ func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
 	for i, d := range st.History {
 		v.Days[i] = Day(d)
 	}
-	if s.o.Connections != nil {
-		v.Sockets = s.o.Connections()
+	if s.o.Host != nil {
+		v.Sockets = s.o.Host.Connections()
 	}
 	return v, nil
 }

@@ -77,7 +77,8 @@ func (c Caller) may(r access.Role, queue string) error {
 
 // mayOf is may for the queue of something that the caller has named, such as a job. The error does not name the queue.
 // A caller without any role for the queue gets the error for something that does not exist, so it does not learn
-// whether this one does. missing may be nil, if the caller knows it already.
+// whether this one does; one without the role for any queue has been refused before (maySome). missing may be nil, if
+// the caller knows it already.
 func (c Caller) mayOf(r access.Role, queue, what string, missing error) error {
 	if c.may(r, queue) == nil {
 		return nil

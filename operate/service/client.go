@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"broker/core"
 	"broker/core/client"
@@ -40,11 +41,47 @@ func (s *Service) register(caller Caller, o core.ClientOptions) *session {
 
 // ask applies one operation that is answered at once. A Failed reply becomes an Error.
 func (c *session) ask(op core.Op) (core.Reply, error) {
+	if is, _ := c.Lost(); is {
+		return core.Reply{}, errNoLeader
+	}
 	r, err := c.Ask(op)
+	if lost := c.lost(op); lost != nil {
+		return core.Reply{}, lost
+	}
 	if r.Kind == core.Failed {
-		err = refusal(err)
+		err = c.refusal(err)
 	}
 	return r, err
+}
+
+// refusal is the Error for an error of the core. A broker that has stopped is not the end of a cluster: another node
+// leads.
+func (c *session) refusal(err error) error {
+	if c.clustered && errors.Is(err, core.ErrStopped) {
+		return errNoLeader
+	}
+	return refusal(err)
+}
+
+// askAll is ask for several operations, whose Failed replies are no errors.
+func (c *session) askAll(ops ...core.Op) ([]core.Reply, error) {
+	if is, _ := c.Lost(); is {
+		return nil, errNoLeader
+	}
+	replies := c.AskAll(ops...)
+	return replies, c.lost(ops...)
+}
+
+// lost is the error of operations whose replies nobody knows, because the leader of the cluster has failed; nil: they
+// are known.
+func (c *session) lost(ops ...core.Op) error {
+	switch lost, unsent := c.Lost(); {
+	case !lost:
+		return nil
+	case unsent, !slices.ContainsFunc(ops, func(op core.Op) bool { return !op.ReadOnly() }):
+		return errNoLeader
+	}
+	return errOutcomeUnknown(c.clustered)
 }
 
 // call is ask for operations that must be durable before it returns: changes, and reads of data that a crash may undo.
@@ -69,7 +106,7 @@ func (c *session) after(ctx context.Context, commit core.Commit, err error) erro
 
 // committed waits until a commit is on disk. Other calls have their turn meanwhile.
 func (c *session) committed(ctx context.Context, commit core.Commit) error {
-	if c.HasCommitted(commit) {
+	if lost, _ := c.Lost(); commit == 0 || !lost && c.HasCommitted(commit) {
 		return nil
 	}
 	turn := turnOf(ctx)
@@ -79,7 +116,7 @@ func (c *session) committed(ctx context.Context, commit core.Commit) error {
 	switch {
 	case errors.Is(err, client.ErrCommitTimeout):
 		return errCommitTimeout
-	case errors.Is(err, core.ErrStopped):
+	case errors.Is(err, core.ErrStopped), errors.Is(err, core.ErrShutdown):
 		return errOutcomeUnknown(c.clustered)
 	}
 	return err

@@ -7,17 +7,17 @@ import (
 	"broker/access"
 )
 
-// Cluster shows and changes the cluster of which the broker is a node. Any goroutine may call its functions. They also
-// work while another node leads and this node has no open store.
-type Cluster struct {
-	Overview func(ctx context.Context) ClusterOverview
-	Ready    func(ctx context.Context) bool
-	Numbers  func() ClusterNumbers
+// Cluster shows and changes the cluster of which the broker is a node. Any goroutine may call it. It also works while
+// another node leads and this node has no open store.
+type Cluster interface {
+	Overview(ctx context.Context) ClusterOverview
+	Ready(ctx context.Context) bool
+	Numbers() ClusterNumbers
 
-	Add       func(id, address string) error
-	Remove    func(ctx context.Context, id string, handsOver func() error) error // handsOver: before the leader goes
-	Successor func(ctx context.Context, id string) (string, error)               // the node if it can lead; empty: any
-	Transfer  func(ctx context.Context, to string) error
+	Add(id, address string) error
+	Remove(ctx context.Context, id string, handsOver func() error) error // handsOver: before the leader goes
+	Successor(ctx context.Context, id string) (string, error)            // the node if it can lead; empty: any
+	Transfer(ctx context.Context, to string) error
 }
 
 // ClusterOverview is a node's view of the cluster.
@@ -45,6 +45,10 @@ type ClusterNode struct {
 	DiskSlow    bool    `json:"disk_slow" doc:"such writes took 50 ms or more for 30 seconds in a row, and have not been faster for as long"`
 }
 
+// Answers reports whether the node takes part in the cluster now. Of one that does not, nobody knows how its index,
+// clock and disk are.
+func (n *ClusterNode) Answers() bool { return n.Role != "unreachable" && n.Role != "starting" }
+
 // ClusterNumbers are the numbers of the node for metrics.
 type ClusterNumbers struct {
 	Role               string // empty: not a member yet
@@ -66,6 +70,7 @@ type ClusterNumbers struct {
 	Elections          uint64 // won
 	Relayed            uint64 // connections passed on to the leader
 	Relaying           int64  // such connections now
+	Requests           uint64 // of HTTP, passed on to the leader
 	Links              int    // to the leader, or on the leader to the nodes that follow
 	LinkClients        int    // on the leader: clients of other nodes
 	LinkBuffered       int64  // bytes that wait to be written to links

@@ -37,7 +37,7 @@ const (
 	CodeConfigured        Code = "set_by_configuration"
 	CodeQueueFull         Code = "queue_full"
 	CodeQueueBusy         Code = "queue_in_use"
-	CodeBatchState        Code = "batch_closed"
+	CodeBatchState        Code = "batch_closed" // the batch is committed, as the API says elsewhere
 	CodeDiskFull          Code = "disk_full"
 	CodeStoreFailed       Code = "store_failed"
 	CodeDraining          Code = "draining"
@@ -49,6 +49,7 @@ const (
 	CodeUnsupported       Code = "not_available"
 	CodeExists            Code = "already_exists"
 	CodeClusterRefused    Code = "cluster_refused" // a change of the cluster that is impossible now
+	CodeNoLeader          Code = "no_leader"
 	CodeTooMany           Code = "too_many"
 	CodeTooLarge          Code = "body_too_large"
 )
@@ -57,7 +58,7 @@ const (
 type Error struct {
 	Code   Code
 	Detail string // a sentence for people
-	Field  string // the affected part, such as body.jobs[3].queue; empty: the whole request
+	Field  string // the affected part of the input, such as jobs[3].queue; empty: all of it, if Code is CodeInvalid
 
 	RetryAfter time.Duration // for CodeTooMany; zero: soon
 }
@@ -72,23 +73,34 @@ var errCommitTimeout = &Error{
 // mendStore is what to do about a store that has failed.
 const mendStore = "the broker's log says why; mend the disk and start the broker again"
 
+// errNoLeader is the answer when the leader of the cluster has failed, there is no next one in time, and nothing was
+// changed.
+var errNoLeader = &Error{
+	Code: CodeNoLeader, Detail: "the leader of the cluster does not answer; ask again",
+}
+
 // errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because
 // no majority has confirmed it, otherwise because the store has failed. The change may still apply.
 func errOutcomeUnknown(clustered bool) *Error {
 	text := "outcome unknown: the store failed before it confirmed the change, which may still apply; " + mendStore
 	if clustered {
-		text = "outcome unknown: no majority of the cluster confirmed the change before this node stopped leading; it may still apply"
+		text = "outcome unknown: the leader of the cluster changed before a majority confirmed the change, which may still apply"
 	}
 	return &Error{Code: CodeOutcomeUnknown, Detail: text}
 }
 
 // errNotConfirmed is the answer to a read of what will never be known to be on disk.
 func errNotConfirmed(clustered bool) *Error {
-	text := "the store failed before it confirmed what this would show; " + mendStore
 	if clustered {
-		text = "no majority of the cluster confirmed what this would show before this node stopped leading; try again"
+		return &Error{
+			Code:   CodeNoLeader,
+			Detail: "the leader of the cluster changed before a majority confirmed what this would show; ask again",
+		}
 	}
-	return &Error{Code: CodeStoreFailed, Detail: text}
+	return &Error{
+		Code:   CodeStoreFailed,
+		Detail: "the store failed before it confirmed what this would show; " + mendStore,
+	}
 }
 
 // mayApply reports whether the change may still apply although the caller sees an error.
@@ -97,6 +109,19 @@ func (e *Error) mayApply() bool { return e.Code == CodeCommitTimeout || e.Code =
 // invalid is the error for an invalid field.
 func invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalid, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Within puts the path of a part of the input in front of the field of an error about that part.
+func Within(part string, err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Field == "" && e.Code != CodeInvalid {
+		return err
+	}
+	placed := *e // the error may be shared
+	if placed.Field = part; e.Field != "" {
+		placed.Field += "." + e.Field
+	}
+	return &placed
 }
 
 // coreCodes maps the errors of the core to codes.

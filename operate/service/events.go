@@ -173,6 +173,9 @@ func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 	c := s.open(l.caller)
 	defer c.Close()
 	info, err := s.inspect(context.Background(), c, access.Read, f.Job, true)
+	if IsCode(err, CodeInvalid) {
+		return invalid("job", "%v", err)
+	}
 	if err != nil {
 		return err
 	}

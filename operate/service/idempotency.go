@@ -171,7 +171,7 @@ func (k *usedKeys) take(owner string, h access.Holder, now core.Instant) error {
 }
 
 // keyField is the field of errors about a key.
-const keyField = "header.Idempotency-Key"
+const keyField = "Idempotency-Key"
 
 func keyError(code Code, detail string) *Error {
 	return &Error{Code: code, Field: keyField, Detail: detail}
@@ -189,7 +189,7 @@ func (s *Service) useKey(caller Caller, key string, subs []Submission) (u *usedK
 	}
 	text, err := json.Marshal(subs)
 	if err != nil {
-		return nil, false, invalid("body", "%v", err)
+		return nil, false, invalid("", "%v", err)
 	}
 	owner, now := caller.Name(), s.Now()
 	sum := sha256.Sum256(text)

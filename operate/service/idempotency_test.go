@@ -161,7 +161,7 @@ func TestARefusedSubmissionFreesItsKey(t *testing.T) {
 	for range 10 {
 		_, err := f.Submit(t.Context(), shop, []Submission{{Queue: "q", ID: "same"}, {Queue: "q", ID: "same"}},
 			SubmitOptions{Key: "refused", Many: true})
-		if e := (*Error)(nil); !errors.As(err, &e) || e.Code != CodeDuplicate || e.Field != "body.jobs[1]" {
+		if e := (*Error)(nil); !errors.As(err, &e) || e.Code != CodeDuplicate || e.Field != "jobs[1]" {
 			t.Fatalf("%v", err)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 // A change of a setting is an operation of the core. Its inverse is the operation of the same kind that sets what was
 // there before: the audit log keeps it beside the entry, in the store, so that the change can be undone.
 
-// UndoFor is the time for which a change can be undone.
-const UndoFor = time.Hour
+// undoFor is the time for which a change can be undone.
+const undoFor = time.Hour
 
 // maxInverse is the size of a stored inverse, in bytes. Changes with larger ones, such as of a schedule with a long
 // body, cannot be undone.
@@ -283,7 +283,7 @@ const AuditPrefix = "audit-"
 func AuditID(number uint64) string { return AuditPrefix + strconv.FormatUint(number, 10) }
 
 // UndoChange undoes a change of a setting that is in the audit log. It is refused if the setting has changed since, or
-// after UndoFor. The new entry says what it undoes.
+// after undoFor. The new entry says what it undoes.
 func (s *Service) UndoChange(ctx context.Context, caller Caller, number uint64) error {
 	if err := caller.maySome(access.Operate); err != nil {
 		return err

@@ -26,7 +26,9 @@ type JobLog struct {
 // AppendLog appends lines to the log of a leased job. Unlike a heartbeat it does not extend the lease.
 func (s *Service) AppendLog(ctx context.Context, caller Caller, token string, lines []string) (LeaseState, error) {
 	return s.keepLease(ctx, caller, token, func(t leaseToken) core.Op {
-		return &core.AppendLog{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Lines: lines}
+		return &core.AppendLog{
+			Tag: reportTag, Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Lines: lines,
+		}
 	})
 }
 
@@ -34,7 +36,7 @@ func (s *Service) AppendLog(ctx context.Context, caller Caller, token string, li
 func (s *Service) JobLog(ctx context.Context, caller Caller, name, cursor string) (JobLog, error) {
 	after, err := strconv.ParseUint(cursor, 10, 32)
 	if err != nil && cursor != "" {
-		return JobLog{}, invalid("query.cursor", "cursor is not one that this log has returned")
+		return JobLog{}, invalid("cursor", "cursor is not one that this log has returned")
 	}
 	c := s.open(caller)
 	defer c.Close()

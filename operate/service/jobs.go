@@ -43,6 +43,9 @@ func (s *Service) inspect(
 	if err != nil {
 		return nil, err
 	}
+	if err := c.caller.maySome(r); err != nil {
+		return nil, err
+	}
 	reply, err := c.call(ctx, &core.Inspect{Ref: ref, Brief: brief, Timeline: !brief})
 	if err != nil {
 		return nil, err

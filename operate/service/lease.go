@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -51,28 +52,31 @@ func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Le
 
 // LeaseMany leases several jobs; fewer or none if there were not enough in time.
 func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) ([]Lease, error) {
-	for _, queue := range o.Queues {
+	for i, queue := range o.Queues {
 		if err := caller.may(access.Consume, queue); err != nil {
 			return nil, err
 		}
 		if queue == "" || len(queue) > core.MaxQueueName {
-			return nil, invalid("path.name", "the name of a queue has 1 to %d bytes", core.MaxQueueName)
+			return nil, invalid(fmt.Sprintf("queues[%d]", i), "the name of a queue has 1 to %d bytes", core.MaxQueueName)
 		}
 	}
 	if len(o.Worker) > maxWorkerName {
-		return nil, invalid("body.worker", "worker must not be longer than %d bytes", maxWorkerName)
+		return nil, invalid("worker", "worker must not be longer than %d bytes", maxWorkerName)
 	}
 	if o.Min > max(o.Max, 1) {
-		return nil, invalid("body.min", "min must not be more than max")
+		return nil, invalid("min", "min must not be more than max")
 	}
 	if o.Min > 1 && len(o.Queues) > maxMinQueues {
-		return nil, invalid("body.min", "min is for at most %d queues", maxMinQueues)
+		return nil, invalid("min", "min is for at most %d queues", maxMinQueues)
 	}
 	if o.Worker == "" {
 		o.Worker = workerName(caller)
 	}
 	c := s.openAs(caller, o.Worker)
 	defer c.Close()
+	if err := s.learnTokenKey(ctx, c); err != nil {
+		return nil, err
+	}
 	op := &core.Lease{
 		Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker, LeaseFor: o.LeaseFor,
 		Version: text(o.Version), Max: o.Max, Min: o.Min, MaxBytes: maxLeaseBytes,
@@ -103,11 +107,14 @@ func (c *session) leased(ctx context.Context) ([]core.Reply, error) {
 		err = c.caller.may(access.Consume, jobs[i].Job.Queue)
 	}
 	if err == nil {
-		err = c.committed(ctx, client.Latest(jobs)) // only in a cluster a lease needs a commit
+		err = c.committed(ctx, client.Latest(jobs)) // see core.Submit.Window
 	}
 	if err != nil {
 		c.Release(jobs)
-		return nil, refusal(err)
+		if lost, _ := c.Lost(); lost {
+			err = errNoLeader
+		}
+		return nil, c.refusal(err)
 	}
 	return jobs, nil
 }
@@ -157,7 +164,7 @@ type Result struct {
 func (r *Result) bytes() ([]byte, error) {
 	switch {
 	case r.JSON != nil && r.Bytes != nil:
-		return nil, invalid("body.result_base64", "result and result_base64 exclude each other")
+		return nil, invalid("result_base64", "result and result_base64 exclude each other")
 	case r.Bytes != nil:
 		return r.Bytes, nil
 	case string(r.JSON) == "null":
@@ -167,7 +174,7 @@ func (r *Result) bytes() ([]byte, error) {
 	}
 	var text string
 	if err := json.Unmarshal(r.JSON, &text); err != nil {
-		return nil, invalid("body.result", "result: %v", err)
+		return nil, invalid("result", "result: %v", err)
 	}
 	return []byte(text), nil
 }
@@ -200,12 +207,12 @@ func (o *FailOptions) op(t leaseToken) *core.Fail {
 
 // Release returns a leased job as if it had not been leased.
 func (s *Service) Release(ctx context.Context, caller Caller, token string) error {
-	t, err := s.parseToken(token)
+	c := s.open(caller)
+	defer c.Close()
+	t, err := s.tokenOf(ctx, c, token)
 	if err != nil {
 		return err
 	}
-	c := s.open(caller)
-	defer c.Close()
 	epoch, err := s.heldLease(ctx, c, t)
 	if err != nil {
 		return err
@@ -238,7 +245,7 @@ func (s *Service) report(
 	ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration,
 ) (LeaseState, error) {
 	return s.keepLease(ctx, caller, token, func(t leaseToken) core.Op {
-		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
+		op.Tag, op.Ref, op.If, op.Authority = reportTag, t.ref(), t.held(), core.ByLeased
 		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
 		return &op
 	})
@@ -256,9 +263,10 @@ func (s *Service) keepLease(
 	}
 	turnOf(ctx).yield()
 	commit := core.Commit(0)
-	for _, r := range c.AskAll(op(t), &core.Inspect{Ref: t.ref(), Brief: true}) {
+	replies, err := c.askAll(op(t), &core.Inspect{Tag: lookTag, Ref: t.ref(), Brief: true})
+	for _, r := range replies {
 		if commit = max(commit, r.Commit); r.Kind == core.Failed && err == nil {
-			err = refusal(r.Err)
+			err = c.refusal(r.Err)
 		}
 		if r.Info != nil {
 			state = LeaseState{LeaseUntil: r.Info.LeaseUntil.Time(), CancelRequested: r.Info.CancelRequestedAt != 0}
@@ -269,6 +277,12 @@ func (s *Service) keepLease(
 	}
 	return state, leaseLost(err)
 }
+
+// Tags of a report and of the look at its lease.
+const (
+	reportTag = iota + 1
+	lookTag
+)
 
 // finish applies a report that ends the lease.
 func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) error {
@@ -285,7 +299,7 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 // usableLease reads a token, and checks that the caller may use its lease. That the lease is held is a condition of the
 // report: for a caller who may use every lease, nothing is read before.
 func (s *Service) usableLease(ctx context.Context, c *session, token string) (t leaseToken, err error) {
-	if t, err = s.parseToken(token); err != nil || c.caller.mayAll(access.Consume) == nil {
+	if t, err = s.tokenOf(ctx, c, token); err != nil || c.caller.mayAll(access.Consume) == nil {
 		return t, err
 	}
 	_, err = s.heldLease(ctx, c, t)

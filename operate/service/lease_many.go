@@ -31,7 +31,7 @@ func (s *Service) CompleteMany(
 		if data[i], err = results[i].bytes(); err != nil {
 			var e *Error
 			if errors.As(err, &e) {
-				err = &Error{Code: e.Code, Detail: e.Detail, Field: fmt.Sprintf("body.leases[%d].result", i)}
+				err = &Error{Code: e.Code, Detail: e.Detail, Field: fmt.Sprintf("leases[%d].result", i)}
 			}
 			return nil, err
 		}
@@ -79,7 +79,13 @@ func (s *Service) finishMany(
 	if err := caller.maySome(access.Consume); err != nil { // fail early
 		return nil, err
 	}
+	c := s.open(caller)
+	defer c.Close()
+	if err := s.learnTokenKey(ctx, c); err != nil {
+		return nil, err
+	}
 	results, parsed := make([]LeaseResult, len(tokens)), make([]leaseToken, len(tokens))
+	n := uint64(len(tokens)) // added to the tag of a report: the look at its lease
 	var looks, ops []core.Op
 	for i, token := range tokens {
 		t, err := s.parseToken(token)
@@ -90,15 +96,17 @@ func (s *Service) finishMany(
 		looks = append(looks, &core.Inspect{Tag: uint64(i), Ref: t.ref(), Brief: true})
 	}
 	turnOf(ctx).yield()
-	c := s.open(caller)
-	defer c.Close()
 	commit := core.Commit(0)
-	for _, r := range c.AskAll(looks...) {
+	known, err := c.askAll(looks...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range known {
 		i, t := r.Tag, parsed[r.Tag]
 		commit = max(commit, r.Commit)
 		switch {
 		case r.Kind == core.Failed && !errors.Is(r.Err, core.ErrNotFound):
-			return nil, refusal(r.Err)
+			return nil, c.refusal(r.Err)
 		case r.Info == nil || r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt:
 			results[i].Code = CodeLeaseLost
 		case caller.may(access.Consume, r.Info.Queue) != nil:
@@ -106,13 +114,17 @@ func (s *Service) finishMany(
 		default:
 			ops = append(ops, op(i, t, r.Info.Epoch))
 			if _, is := ops[len(ops)-1].(*core.Report); is {
-				ops = append(ops, &core.Inspect{Tag: i, Ref: t.ref(), Brief: true})
+				ops = append(ops, &core.Inspect{Tag: n + i, Ref: t.ref(), Brief: true})
 			}
 		}
 	}
-	for _, r := range c.AskAll(ops...) {
+	replies, err := c.askAll(ops...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range replies {
 		commit = max(commit, r.Commit)
-		if err := results[r.Tag].take(&r); err != nil {
+		if err := results[r.Tag%n].take(c, &r); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +133,7 @@ func (s *Service) finishMany(
 
 // take records a reply. It returns an error if the broker no longer takes changes, as then nothing is known of the
 // other leases either.
-func (l *LeaseResult) take(r *core.Reply) error {
+func (l *LeaseResult) take(c *session, r *core.Reply) error {
 	switch {
 	case r.Kind == core.Inspected:
 		if l.OK {
@@ -131,10 +143,10 @@ func (l *LeaseResult) take(r *core.Reply) error {
 	case r.Kind != core.Failed:
 		l.OK = true
 	case errors.Is(r.Err, core.ErrStopped), errors.Is(r.Err, core.ErrShutdown):
-		return refusal(r.Err)
+		return c.refusal(r.Err)
 	default:
 		var e *Error
-		if err := leaseLost(refusal(r.Err)); !errors.As(err, &e) {
+		if err := leaseLost(c.refusal(r.Err)); !errors.As(err, &e) {
 			return err
 		}
 		l.OK, l.Code = false, e.Code

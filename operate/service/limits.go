@@ -236,7 +236,7 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 
 // core checks the form of a limit and converts it for the core, which checks the rest.
 func (spec *LimitSpec) core() (l core.Limit, err error) {
-	if err := asInvalid(schema.CheckThrottle("body", &spec.Throttle)); err != nil {
+	if err := asInvalid(schema.CheckThrottle("", &spec.Throttle)); err != nil {
 		return l, err
 	}
 	l.Throttle = spec.Throttle.Core()
@@ -244,18 +244,18 @@ func (spec *LimitSpec) core() (l core.Limit, err error) {
 		l.Name, l.Selector = spec.Name, core.Selector{Queues: spec.Queues, Types: spec.Types}
 		switch {
 		case spec.Queue != "":
-			err = invalid("body.queue", "queue and queues exclude each other")
+			err = invalid("queue", "queue and queues exclude each other")
 		case spec.Scope != "" && spec.Scope != sharedScope:
-			err = invalid("body.scope", "a limit with queues or types is shared")
+			err = invalid("scope", "a limit with queues or types is shared")
 		case spec.Name == "":
-			err = invalid("body.name", "a limit of queues and types needs a name")
+			err = invalid("name", "a limit of queues and types needs a name")
 		case spec.PerWorker != 0 || spec.SlotForS != 0:
-			err = invalid("body", "per_worker and slot_for_s are for limits of one queue")
+			err = invalid("", "per_worker and slot_for_s are for limits of one queue")
 		}
 		return l, err
 	}
 	if spec.Queue == "" {
-		return l, invalid("body.queue", "a limit is for a queue, or has a name with queues or types")
+		return l, invalid("queue", "a limit is for a queue, or has a name with queues or types")
 	}
 	scope, err := limitScope(spec.Scope)
 	if err != nil {
@@ -289,7 +289,7 @@ func (s *Service) keyRefusal(ctx context.Context, caller Caller, queue string) e
 			}
 		}
 	}
-	return invalid("body.scope", "jobs of the queue %s have no key, so the limit would have no effect; set the key with "+
+	return invalid("scope", "jobs of the queue %s have no key, so the limit would have no effect; set the key with "+
 		"sharing.key_tag, for example: broker limits share %s --mode none --key-tag %s",
 		text(queue), shellword.Quote(text(queue)), shellword.Quote(name))
 }
@@ -329,7 +329,7 @@ func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v
 		}
 		byKey := func(l Limit) bool { return l.Scope == limitScopes[core.ScopeKey] }
 		if slices.ContainsFunc(limits, byKey) {
-			return invalid("body.sharing", "the queue has limits of keys, which would have no effect: remove them first")
+			return invalid("sharing", "the queue has limits of keys, which would have no effect: remove them first")
 		}
 	}
 	return s.changeRules(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
@@ -342,18 +342,18 @@ func (v *Sharing) core(queue string) (core.Sharing, error) {
 	}
 	switch {
 	case v.Fair && v.Mode != "" && v.Mode != SharingFair:
-		return sharing, invalid("body.sharing.mode", "fair is another mode")
+		return sharing, invalid("sharing.mode", "fair is another mode")
 	case sharing.Ordered && v.KeyTag == "":
-		return sharing, invalid("body.sharing.key_tag", "ordered needs the tag that has the key")
+		return sharing, invalid("sharing.key_tag", "ordered needs the tag that has the key")
 	case v.KeyTag != "" && v.KeyUnique:
-		return sharing, invalid("body.sharing", "key_tag and key_unique exclude each other")
+		return sharing, invalid("sharing", "key_tag and key_unique exclude each other")
 	case v.KeyTag != "":
 		sharing.Key = core.JobKey{Kind: core.KeyTag, Tag: v.KeyTag}
 	case v.KeyUnique:
 		sharing.Key = core.JobKey{Kind: core.KeyUnique}
 	}
 	if err := sharing.Check(); err != nil {
-		return sharing, invalid("body.sharing", "%v", refusal(err))
+		return sharing, invalid("sharing", "%v", refusal(err))
 	}
 	return sharing, nil
 }
@@ -367,7 +367,7 @@ func (s *Service) changeRules(ctx context.Context, caller Caller, queue, action 
 	defer c.Close()
 	err := s.audited(ctx, c, AuditEntry{Action: action, Target: queue}, op)
 	if IsCode(err, CodeState) {
-		return invalid("body", "%v", err)
+		return invalid("", "%v", err)
 	}
 	return err
 }
@@ -394,7 +394,7 @@ func (s *Service) changeLimit(ctx context.Context, caller Caller, id core.LimitI
 	err = s.audited(ctx, c, AuditEntry{Action: action, Target: id.Name}, op)
 	switch {
 	case IsCode(err, CodeState):
-		return invalid("body", "%v", err)
+		return invalid("", "%v", err)
 	case IsCode(err, CodeQueueFull):
 		return &Error{Code: CodeTooMany, Detail: "there are as many shared limits as are possible"}
 	}

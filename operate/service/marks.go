@@ -75,11 +75,11 @@ func (s *Service) AddMark(ctx context.Context, caller Caller, m Mark) (Mark, err
 	m.Text, m.Version = strings.TrimSpace(m.Text), strings.TrimSpace(m.Version)
 	switch {
 	case m.Text == "" || len(m.Text) > maxMarkText:
-		return m, invalid("body.text", "text must have 1 to %d bytes", maxMarkText)
+		return m, invalid("text", "text must have 1 to %d bytes", maxMarkText)
 	case len(m.Version) > core.MaxWorkerVersion:
-		return m, invalid("body.version", "version must not be longer than %d bytes", core.MaxWorkerVersion)
+		return m, invalid("version", "version must not be longer than %d bytes", core.MaxWorkerVersion)
 	case m.At.After(now.Add(time.Minute)) || m.At.Before(now.Add(-maxMarkAge)):
-		return m, invalid("body.at", "at must be within the last 30 days")
+		return m, invalid("at", "at must be within the last 30 days")
 	}
 	if err := caller.mayAll(access.Operate); err != nil {
 		return m, err

@@ -18,7 +18,7 @@ func (s *Service) ref(name string) (core.Ref, error) {
 	if digits, ok := strings.CutPrefix(name, "seq:"); ok {
 		seq, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil || seq == 0 || digits[0] == '0' || digits[0] == '+' {
-			return core.Ref{}, invalid("path.id", "%q is not seq: and a number", name)
+			return core.Ref{}, invalid("id", "%q is not seq: and a number", name)
 		}
 		return core.Ref{Seq: seq}, nil
 	}

@@ -269,7 +269,7 @@ func (s *Service) runOperation(
 			v.State, v.Error = opFailed, err.Error()
 		}
 		if op.undo != nil && len(op.undo.jobs) > 0 {
-			v.UndoUntil = new(now.Add(UndoFor))
+			v.UndoUntil = new(now.Add(undoFor))
 		}
 	})
 	s.saveOperation(c, op)

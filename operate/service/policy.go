@@ -120,7 +120,7 @@ func (s *Service) putPolicy(
 		&core.PutPolicy{Scope: scope, Name: name, Set: set, Remove: remove})
 	switch {
 	case IsCode(err, CodeState):
-		return invalid("body.policy", "%v", err)
+		return invalid("policy", "%v", err)
 	case IsCode(err, CodeQueueFull):
 		return &Error{
 			Code: CodeTooMany, Detail: fmt.Sprintf("there are %d policies, and no more are possible", core.MaxPolicies),
@@ -133,9 +133,9 @@ func (s *Service) putPolicy(
 func parsePolicy(
 	scope core.PolicyScope, name string, body json.RawMessage,
 ) (set core.JobPolicy, remove core.PolicyFields, err error) {
-	set, remove, err = schema.ParsePolicy("body.policy", body)
+	set, remove, err = schema.ParsePolicy("policy", body)
 	if err == nil {
-		err = schema.CheckPolicy("body.policy", scope, name, &set)
+		err = schema.CheckPolicy("policy", scope, name, &set)
 	}
 	return set, remove, asInvalid(err)
 }

@@ -33,10 +33,10 @@ const pushPrefix = "push:"
 
 // pushWorkers returns the targets as workers.
 func (s *Service) pushWorkers(held map[string][]core.HeldJob) []Worker {
-	if s.o.Push == nil {
+	if s.o.Host == nil {
 		return nil
 	}
-	targets := s.o.Push()
+	targets := s.o.Host.PushTargets()
 	workers := make([]Worker, len(targets))
 	for i := range targets {
 		t := &targets[i]

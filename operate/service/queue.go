@@ -29,8 +29,9 @@ type Queue struct {
 	Workers   int              `json:"workers" doc:"registered, waiting, running, or asked within a minute"`
 	LatencyS  float64          `json:"latency_s" doc:"time that the next job has been ready"`
 	OldestS   float64          `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
-	InRate    float64          `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
+	InRate    float64          `json:"in_rate" doc:"jobs submitted per second, over the last minute"`
 	OutRate   float64          `json:"out_rate" doc:"jobs done or failed per second, likewise"`
+	Measured  bool             `json:"measured" doc:"the rates are known: the queue is among the 1,000 busiest"`
 	Max       *QueueMax        `json:"max,omitempty"`
 	Throttle  *schema.Throttle `json:"throttle,omitempty"`
 	Sharing   *Sharing         `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
@@ -67,7 +68,7 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	v := Queue{
 		Paused: q.Paused, Ready: q.Ready(), High: q.High, Normal: q.Normal, Low: q.Low, Scheduled: q.Scheduled,
 		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers,
-		OldestS: q.OldestAge.Seconds(), InRate: q.InRate, OutRate: q.OutRate,
+		OldestS: q.OldestAge.Seconds(), InRate: q.InRate, OutRate: q.OutRate, Measured: q.Measured,
 	}
 	v.Name, v.NameBytes = textOrBytes(q.Name)
 	if q.NextEnqueuedAt != 0 {

@@ -104,7 +104,7 @@ func (s *Service) sharing(c *session, name string) *core.Sharing {
 
 // throttleQueue changes the limit of a whole queue.
 func (s *Service) throttleQueue(ctx context.Context, c *session, name string, change *schema.ThrottleChange) error {
-	if err := asInvalid(schema.CheckThrottle("body.throttle", change)); err != nil {
+	if err := asInvalid(schema.CheckThrottle("throttle", change)); err != nil {
 		return err
 	}
 	// a throttle without limits is removed
@@ -119,7 +119,7 @@ func (s *Service) throttleQueue(ctx context.Context, c *session, name string, ch
 	case IsCode(err, CodeLimitNotFound): // there was no limit to remove
 		return nil
 	case IsCode(err, CodeState):
-		return invalid("body.throttle", "%v", err)
+		return invalid("throttle", "%v", err)
 	}
 	return err
 }

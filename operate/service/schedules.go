@@ -130,6 +130,9 @@ const maxScheduleName = 255
 
 // Schedule shows one schedule.
 func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Schedule, error) {
+	if err := caller.maySome(access.Read); err != nil {
+		return Schedule{}, err
+	}
 	c := s.open(caller)
 	defer c.Close()
 	e, err := s.schedule(ctx, c, name)
@@ -148,21 +151,21 @@ func (s *Service) PutSchedule(
 ) (Schedule, error) {
 	switch {
 	case change.Name == "" || len(change.Name) > maxScheduleName:
-		return Schedule{}, invalid("body.name", "name must have 1 to %d bytes", maxScheduleName)
+		return Schedule{}, invalid("name", "name must have 1 to %d bytes", maxScheduleName)
 	case change.Cron != "" && change.EveryS != 0:
-		return Schedule{}, invalid("body.cron", "cron and every_s exclude each other: give one of them")
+		return Schedule{}, invalid("cron", "cron and every_s exclude each other: give one of them")
 	case change.Cron == "" && change.EveryS == 0:
-		return Schedule{}, invalid("body.cron", "one of cron and every_s is required")
+		return Schedule{}, invalid("cron", "one of cron and every_s is required")
 	case change.Job.hasTimes():
-		return Schedule{}, invalid("body.job", "a schedule's job has spans (delay_s, expires_in_s) in place of times")
+		return Schedule{}, invalid("job", "a schedule's job has spans (delay_s, expires_in_s) in place of times")
 	}
 	if err := caller.may(access.Operate, change.Job.Queue); err != nil {
 		return Schedule{}, err
 	}
 	if err := crontab.CheckSteps(change.Cron); err != nil {
-		return Schedule{}, invalid("body.cron", "%v", err)
+		return Schedule{}, invalid("cron", "%v", err)
 	}
-	every, err := span("body.every_s", change.EveryS)
+	every, err := span("every_s", change.EveryS)
 	if err != nil {
 		return Schedule{}, err
 	}
@@ -175,12 +178,12 @@ func (s *Service) PutSchedule(
 			return Schedule{}, err
 		}
 	}
-	job, err := s.jobOf(ctx, c, &change.Job, "body.job.", 0, false)
+	job, err := s.jobOf(ctx, c, &change.Job, 0, false)
 	if err == nil {
-		err = onlySubmitted(&change.Job, "body.job.")
+		err = onlySubmitted(&change.Job)
 	}
 	if err != nil {
-		return Schedule{}, err
+		return Schedule{}, Within("job", err)
 	}
 	op := &core.PutSchedule{Create: create, Revision: change.Revision, Schedule: core.Schedule{
 		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog,
@@ -204,15 +207,15 @@ func (s *Service) PutSchedule(
 // PutSchedule.
 func (s *Service) NextRuns(expression, zone string, n int) (runs []time.Time, err error) {
 	if err := crontab.CheckSteps(expression); err != nil {
-		return nil, invalid("body.cron", "%v", err)
+		return nil, invalid("cron", "%v", err)
 	}
 	local, err := time.LoadLocation(zone)
 	if err != nil {
-		return nil, invalid("body.zone", "%q is not a time zone such as Europe/Vienna", zone)
+		return nil, invalid("zone", "%q is not a time zone such as Europe/Vienna", zone)
 	}
 	of, err := crontab.Parse(expression, local)
 	if err != nil {
-		return nil, invalid("body.cron", "cron: %v", err)
+		return nil, invalid("cron", "cron: %v", err)
 	}
 	for at := s.Now().Time(); len(runs) < n; runs = append(runs, at) {
 		if at = of.Next(at); at.IsZero() {
@@ -228,9 +231,9 @@ func scheduleError(err error) error {
 	if errors.As(err, &e) {
 		switch e.Code { //nolint:exhaustive // the others say enough
 		case CodeState:
-			return &Error{Code: CodeInvalid, Field: "body", Detail: e.Detail}
+			return &Error{Code: CodeInvalid, Detail: e.Detail}
 		case CodeDuplicate:
-			return &Error{Code: CodeExists, Field: "body.name", Detail: "there is a schedule of that name"}
+			return &Error{Code: CodeExists, Field: "name", Detail: "there is a schedule of that name"}
 		case CodeConflict:
 			return &Error{Code: CodeConflict, Detail: "the schedule has changed meanwhile"}
 		}
@@ -256,6 +259,9 @@ func noSchedule(name string) error {
 
 // mayChangeSchedule checks that a schedule exists, and that the caller may operate its queue.
 func (s *Service) mayChangeSchedule(ctx context.Context, c *session, name string) error {
+	if err := c.caller.maySome(access.Operate); err != nil {
+		return err
+	}
 	e, err := s.schedule(ctx, c, name)
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func (s *Service) Histograms(ctx context.Context, caller Caller, queue, jobType 
 		return nil, err
 	}
 	if queue != "" && jobType != "" {
-		return nil, invalid("query.type", "queue and type exclude each other")
+		return nil, invalid("type", "queue and type exclude each other")
 	}
 	c := s.open(caller)
 	defer c.Close()

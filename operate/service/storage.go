@@ -109,10 +109,10 @@ func (s *Service) Storage(caller Caller) (*Storage, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return nil, err
 	}
-	if s.o.Storage == nil {
+	if s.o.Store == nil {
 		return nil, errNothingStored
 	}
-	st, err := s.o.Storage()
+	st, err := s.o.Store.Storage()
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +163,11 @@ func (s *Service) StartCheck(ctx context.Context, caller Caller) (Operation, err
 	if err := caller.mayAll(access.Operate); err != nil {
 		return Operation{}, err
 	}
-	if s.o.CheckStore == nil {
+	if s.o.Store == nil {
 		return Operation{}, errNothingStored
 	}
 	return s.start(ctx, caller, Operation{Action: checkAction}, func(ctx context.Context, op *operation) error {
-		r, err := s.o.CheckStore(ctx, func(part float64) {
+		r, err := s.o.Store.CheckStore(ctx, func(part float64) {
 			op.update(func(v *Operation) { v.Progress = max(v.Progress, min(part, 1)) })
 		})
 		if err != nil {
@@ -188,11 +188,8 @@ func (s *Service) StartCheck(ctx context.Context, caller Caller) (Operation, err
 
 // runBackup makes a backup and reports its progress.
 func (s *Service) runBackup(op *operation, dir string) error {
-	if s.o.BackupProgress == nil {
-		return s.o.Backup(dir)
-	}
 	done := make(chan error, 1)
-	go func() { done <- s.o.Backup(dir) }() // ends with the backup, which this waits for
+	go func() { done <- s.o.Store.Backup(dir) }() // ends with the backup, which this waits for
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {
@@ -200,7 +197,7 @@ func (s *Service) runBackup(op *operation, dir string) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			part := s.o.BackupProgress(dir)
+			part := s.o.Store.BackupProgress(dir)
 			op.update(func(v *Operation) { v.Progress = max(v.Progress, min(part, 1)) })
 		}
 	}

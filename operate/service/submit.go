@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"broker/access"
@@ -91,35 +90,21 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	now := s.Now()
 	ops := make([]core.Op, len(subs))
 	for i := range subs {
-		at := "body."
-		if o.Many {
-			at = fmt.Sprintf("body.jobs[%d].", i)
+		op, err := s.submission(ctx, c, &subs[i], now, &o)
+		if err != nil && o.Many {
+			err = Within(fmt.Sprintf("jobs[%d]", i), err)
 		}
-		if err := caller.may(access.Produce, subs[i].Queue); err != nil {
-			return nil, err
-		}
-		job, err := s.jobOf(ctx, c, &subs[i], at, now, o.Wait > 0)
 		if err != nil {
 			return nil, err
 		}
-		job.Trace = cmp.Or(tracecontext.Join(subs[i].Traceparent, subs[i].Tracestate), o.Trace)
-		op := &core.Submit{Tag: uint64(i), Job: job, Info: true}
-		if op.DebounceMs, err = debounce(&subs[i], at); err != nil {
-			return nil, err
-		}
-		if subs[i].UniqueUntil == uniqueWindow {
-			op.Window = job.UniqueUntil
-		}
-		switch {
-		case job.Ephemeral:
-			op.Watch, op.Deadline = core.WatchRun, now.Add(o.Wait)
-		case o.Wait > 0:
-			op.Watch, op.Deadline = core.WatchOutcome, now.Add(o.Wait)
-		}
+		op.Tag = uint64(i)
 		ops[i] = op
 	}
-	if o.Key == "" {
+	switch {
+	case o.Key == "":
 		return s.submit(ctx, c, ops, o.Wait, nil)
+	case s.follows:
+		return nil, &Error{Code: CodeUnsupported, Field: keyField, Detail: "idempotency keys are known to the leader only"}
 	}
 	key, repeated, err := s.useKey(caller, o.Key, subs)
 	switch {
@@ -131,23 +116,51 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	return s.submit(ctx, c, ops, o.Wait, key)
 }
 
-// jobOf makes the job of a submission. at is its place in the request.
+// submission makes the operation for one job.
+func (s *Service) submission(
+	ctx context.Context, c *session, sub *Submission, now core.Instant, o *SubmitOptions,
+) (*core.Submit, error) {
+	if err := c.caller.may(access.Produce, sub.Queue); err != nil {
+		return nil, err
+	}
+	job, err := s.jobOf(ctx, c, sub, now, o.Wait > 0)
+	if err != nil {
+		return nil, err
+	}
+	job.Trace = cmp.Or(tracecontext.Join(sub.Traceparent, sub.Tracestate), o.Trace)
+	op := &core.Submit{Job: job, Info: true}
+	if op.DebounceMs, err = debounce(sub); err != nil {
+		return nil, err
+	}
+	if sub.UniqueUntil == uniqueWindow {
+		op.Window = job.UniqueUntil
+	}
+	switch {
+	case job.Ephemeral:
+		op.Watch, op.Deadline = core.WatchRun, now.Add(o.Wait)
+	case o.Wait > 0:
+		op.Watch, op.Deadline = core.WatchOutcome, now.Add(o.Wait)
+	}
+	return op, nil
+}
+
+// jobOf makes the job of a submission.
 func (s *Service) jobOf(
-	ctx context.Context, c *session, sub *Submission, at string, now core.Instant, waits bool,
+	ctx context.Context, c *session, sub *Submission, now core.Instant, waits bool,
 ) (*core.Job, error) {
 	switch {
 	case sub.Queue == "":
-		return nil, invalid(at+"queue", "queue is required")
+		return nil, invalid("queue", "queue is required")
 	case len(sub.Queue) > core.MaxQueueName:
-		return nil, invalid(at+"queue", "queue must not be longer than %d bytes", core.MaxQueueName)
+		return nil, invalid("queue", "queue must not be longer than %d bytes", core.MaxQueueName)
 	case len(sub.Type) > core.MaxQueueName:
-		return nil, invalid(at+"type", "type must not be longer than %d bytes", core.MaxQueueName)
+		return nil, invalid("type", "type must not be longer than %d bytes", core.MaxQueueName)
 	case len(sub.ID) > core.MaxIDBytes:
-		return nil, invalid(at+"id", "id must not be longer than %d bytes", core.MaxIDBytes)
+		return nil, invalid("id", "id must not be longer than %d bytes", core.MaxIDBytes)
 	case len(sub.UniqueKey) > core.MaxIDBytes:
-		return nil, invalid(at+"unique_key", "unique_key must not be longer than %d bytes", core.MaxIDBytes)
+		return nil, invalid("unique_key", "unique_key must not be longer than %d bytes", core.MaxIDBytes)
 	case sub.Ephemeral && !waits:
-		return nil, invalid(at+"ephemeral", "an ephemeral job needs the parameter wait")
+		return nil, invalid("ephemeral", "an ephemeral job needs the parameter wait")
 	}
 	job := &core.Job{
 		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority,
@@ -156,52 +169,52 @@ func (s *Service) jobOf(
 		LeaseEnd: core.LeaseEndFail,
 		Cost:     sub.Cost,
 	}
-	if err := checkTags(at+"tags", sub.Tags); err != nil {
+	if err := checkTags(sub.Tags); err != nil {
 		return nil, err
 	}
-	if err := s.setBody(job, sub, at); err != nil {
+	if err := s.setBody(job, sub); err != nil {
 		return nil, err
 	}
-	if err := setTimes(job, sub, at, now); err != nil {
+	if err := setTimes(job, sub, now); err != nil {
 		return nil, err
 	}
-	if err := setRetries(job, sub, at); err != nil {
+	if err := setRetries(job, sub); err != nil {
 		return nil, err
 	}
-	if err := setUnique(job, sub, at, now); err != nil {
+	if err := setUnique(job, sub, now); err != nil {
 		return nil, err
 	}
-	return job, s.setLinks(ctx, c, job, sub, at)
+	return job, s.setLinks(ctx, c, job, sub)
 }
 
 // CheckSubmission returns the error with which Submit would refuse a job.
 func (s *Service) CheckSubmission(ctx context.Context, caller Caller, sub *Submission) error {
 	c := s.open(caller)
 	defer c.Close()
-	_, err := s.jobOf(ctx, c, sub, "body.", s.Now(), false)
+	_, err := s.jobOf(ctx, c, sub, s.Now(), false)
 	return err
 }
 
-// checkTags validates the tags in a field.
-func checkTags(field string, tags []string) error {
+// checkTags validates the tags of a job.
+func checkTags(tags []string) error {
 	if len(tags) > core.MaxTags {
-		return invalid(field, "%s must not be more than %d", lastName(field), core.MaxTags)
+		return invalid("tags", "tags must not be more than %d", core.MaxTags)
 	}
 	for i, tag := range tags {
 		if tag == "" || len(tag) > core.MaxTagBytes {
-			return invalid(fmt.Sprintf("%s[%d]", field, i), "a tag has 1 to %d bytes", core.MaxTagBytes)
+			return invalid(fmt.Sprintf("tags[%d]", i), "a tag has 1 to %d bytes", core.MaxTagBytes)
 		}
 	}
 	return nil
 }
 
 // setBody sets the body from whichever of its three forms is present.
-func (s *Service) setBody(job *core.Job, sub *Submission, at string) error {
+func (s *Service) setBody(job *core.Job, sub *Submission) error {
 	forms := 0
 	if sub.Args != nil {
 		forms++
 		if sub.Args[0] != '[' {
-			return invalid(at+"args", "args must be an array; for anything else use body")
+			return invalid("args", "args must be an array; for anything else use body")
 		}
 		job.Body, job.Format = sub.Args, core.Args
 	}
@@ -213,30 +226,30 @@ func (s *Service) setBody(job *core.Job, sub *Submission, at string) error {
 		forms++
 		var err error
 		if job.Body, err = base64.StdEncoding.DecodeString(*sub.BodyBase64); err != nil {
-			return invalid(at+"body_base64", "body_base64 is not base64: %v", err)
+			return invalid("body_base64", "body_base64 is not base64: %v", err)
 		}
 	}
 	switch {
 	case forms > 1:
-		return invalid(at+"body", "args, body and body_base64 exclude each other")
+		return invalid("body", "args, body and body_base64 exclude each other")
 	case len(job.Body) > s.o.MaxBodyBytes:
 		return &Error{
-			Code: CodeTooLarge, Field: at + "body",
+			Code: CodeTooLarge, Field: "body",
 			Detail: fmt.Sprintf("the body must not be larger than %d bytes", s.o.MaxBodyBytes),
 		}
 	}
 	return nil
 }
 
-func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err error) {
+func setTimes(job *core.Job, sub *Submission, now core.Instant) (err error) {
 	if !sub.RunAt.IsZero() && sub.DelayS != 0 {
-		return invalid(at+"delay_s", "run_at and delay_s exclude each other")
+		return invalid("delay_s", "run_at and delay_s exclude each other")
 	}
 	if !sub.ExpiresAt.IsZero() && deref(sub.ExpiresInS) != 0 {
-		return invalid(at+"expires_in_s", "expires_at and expires_in_s exclude each other")
+		return invalid("expires_in_s", "expires_at and expires_in_s exclude each other")
 	}
 	if !sub.Deadline.IsZero() && sub.DeadlineInS != 0 {
-		return invalid(at+"deadline_in_s", "deadline and deadline_in_s exclude each other")
+		return invalid("deadline_in_s", "deadline and deadline_in_s exclude each other")
 	}
 	job.ReadyAt, job.ExpiresAt = core.InstantOf(sub.RunAt), core.InstantOf(sub.ExpiresAt)
 	job.StartBefore = core.InstantOf(sub.StartBefore)
@@ -256,7 +269,7 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 		if t.s == 0 {
 			continue
 		}
-		d, err := span(at+t.name, t.s)
+		d, err := span(t.name, t.s)
 		if err != nil {
 			return err
 		}
@@ -267,7 +280,7 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 		job.ReadyAt = 0
 	}
 	if job.ExpiresAt != 0 && job.ExpiresAt <= now {
-		return invalid(at+"expires_at", "expires_at is in the past")
+		return invalid("expires_at", "expires_at is in the past")
 	}
 	return nil
 }
@@ -276,12 +289,12 @@ func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err 
 func span(field string, seconds float64) (time.Duration, error) {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > longestSpan.Seconds() {
 		return 0,
-			invalid(field, "%s must be a number of seconds between 0 and %.0f", lastName(field), longestSpan.Seconds())
+			invalid(field, "%s must be a number of seconds between 0 and %.0f", field, longestSpan.Seconds())
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-func setRetries(job *core.Job, sub *Submission, at string) error {
+func setRetries(job *core.Job, sub *Submission) error {
 	job.MaxFails, job.Backoff, job.Exhausted = defaultMaxFails, core.BackoffFaktory, core.ExhaustedBury
 	if job.Ephemeral {
 		job.MaxFails, job.Exhausted = 1, core.ExhaustedFinish
@@ -311,12 +324,12 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	var known bool
 	if sub.Backoff != "" {
 		if job.Backoff, known = schema.JobBackoffs[sub.Backoff]; !known {
-			return invalid(at+"backoff", "backoff must be faktory or none")
+			return invalid("backoff", "backoff must be faktory or none")
 		}
 	}
 	if sub.OnExhausted != "" {
 		if job.Exhausted, known = schema.EndOf(sub.OnExhausted); !known {
-			return invalid(at+"on_exhausted", "on_exhausted must be dead or drop")
+			return invalid("on_exhausted", "on_exhausted must be dead or drop")
 		}
 	}
 	return nil
@@ -392,7 +405,7 @@ func (s *Service) admit(
 	}
 	r, err := c.call(ctx, &core.Atomic{Ops: all})
 	if e := (*Error)(nil); len(ops) > 1 && errors.As(err, &e) && !e.mayApply() && r.Answer != nil {
-		e.Field = fmt.Sprintf("body.jobs[%d]", r.Index)
+		e.Field = fmt.Sprintf("jobs[%d]", r.Index)
 	}
 	if err != nil {
 		return nil, err
@@ -404,6 +417,9 @@ func (s *Service) admit(
 func (c *session) outcomes(ctx context.Context, ended []*core.Outcome, watched int) error {
 	for range watched {
 		r, err := c.NextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Ended || r.Kind == core.TimedOut })
+		if lost, _ := c.Lost(); lost {
+			return errOutcomeUnknown(c.clustered)
+		}
 		if err != nil {
 			return err
 		}
@@ -477,9 +493,6 @@ func (c *session) look(ops []core.Op, admitted []core.Reply, ended []*core.Outco
 	}
 	return now
 }
-
-// lastName is the last part of a field's path.
-func lastName(field string) string { return field[strings.LastIndexByte(field, '.')+1:] }
 
 // deref is the value of a member that may be absent.
 func deref[T any](p *T) (v T) {

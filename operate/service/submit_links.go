@@ -16,27 +16,27 @@ var brokenWords = map[string]core.OnBroken{
 
 // setLinks resolves the names of other jobs and of the batch. To make a job wait for another job, or a batch wait for
 // the job, the caller also needs the right to submit to those queues.
-func (s *Service) setLinks(ctx context.Context, c *session, job *core.Job, sub *Submission, at string) error {
+func (s *Service) setLinks(ctx context.Context, c *session, job *core.Job, sub *Submission) error {
 	onBroken, known := brokenWords[sub.OnBroken]
 	switch {
 	case !known:
-		return invalid(at+"on_broken", "on_broken must be wait, release, fail or drop")
+		return invalid("on_broken", "on_broken must be wait, release, fail or drop")
 	case job.Ephemeral && onBroken != core.BrokenWaits:
-		return invalid(at+"on_broken", "an ephemeral job has no on_broken")
+		return invalid("on_broken", "an ephemeral job has no on_broken")
 	}
 	job.OnBroken = onBroken
 	if len(sub.After) > core.MaxAfter {
-		return invalid(at+"after", "after must not name more than %d jobs", core.MaxAfter)
+		return invalid("after", "after must not name more than %d jobs", core.MaxAfter)
 	}
 	if sub.Parent != "" {
-		seq, err := s.seqOf(ctx, c, access.Produce, sub.Parent, at+"parent")
+		seq, err := s.seqOf(ctx, c, access.Produce, sub.Parent, "parent")
 		if err != nil {
 			return err
 		}
 		job.Parent = seq
 	}
 	for i, name := range sub.After {
-		seq, err := s.seqOf(ctx, c, access.Produce, name, fmt.Sprintf("%safter[%d]", at, i))
+		seq, err := s.seqOf(ctx, c, access.Produce, name, fmt.Sprintf("after[%d]", i))
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *Service) setLinks(ctx context.Context, c *session, job *core.Job, sub *
 	if sub.Batch != "" {
 		batch, err := s.parseBatchName(sub.Batch)
 		if err != nil {
-			return invalid(at+"batch", "%v", err)
+			return invalid("batch", "%v", err)
 		}
 		if err := s.mayBatch(c.caller, access.Produce, &batch); err != nil {
 			return err
@@ -60,6 +60,9 @@ func (s *Service) seqOf(ctx context.Context, c *session, r access.Role, name, fi
 	ref, err := s.ref(name)
 	if err != nil {
 		return 0, invalid(field, "%v", err)
+	}
+	if err := c.caller.maySome(r); err != nil {
+		return 0, err
 	}
 	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
 	missing := invalid(field, "there is no job %q", name)

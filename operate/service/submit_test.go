@@ -21,9 +21,9 @@ func (b *tripBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []co
 	return b.Engine.Do(id, ops, into)
 }
 
-// TestSubmissionTakesTheLockOnce: the reply to a submission has what its answer shows.
-func TestSubmissionTakesTheLockOnce(t *testing.T) {
-	t.Parallel()
+// newCounted makes a service, and a broker that counts its calls.
+func newCounted(t *testing.T) (*Service, *tripBroker) {
+	t.Helper()
 	_, e := setup(t)
 	b := &tripBroker{Engine: e}
 	s, err := New(Options{Broker: b})
@@ -31,6 +31,13 @@ func TestSubmissionTakesTheLockOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	return s, b
+}
+
+// TestSubmissionTakesTheLockOnce: the reply to a submission has what its answer shows.
+func TestSubmissionTakesTheLockOnce(t *testing.T) {
+	t.Parallel()
+	s, b := newCounted(t)
 	for name, c := range map[string]struct {
 		subs  []Submission
 		o     SubmitOptions
@@ -58,13 +65,7 @@ func TestSubmissionTakesTheLockOnce(t *testing.T) {
 // TestReportTakesTheLockOnce: a caller who may use every lease needs no look at the job before.
 func TestReportTakesTheLockOnce(t *testing.T) {
 	t.Parallel()
-	_, e := setup(t)
-	b := &tripBroker{Engine: e}
-	s, err := New(Options{Broker: b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s, b := newCounted(t)
 	for name, report := range map[string]func(token string) error{
 		"complete": func(token string) error { return s.Complete(t.Context(), everyone, token, Result{}) },
 		"fail":     func(token string) error { return s.Fail(t.Context(), everyone, token, FailOptions{}) },
@@ -73,7 +74,7 @@ func TestReportTakesTheLockOnce(t *testing.T) {
 			return err
 		},
 	} {
-		submitMany(t, e, name, 1)
+		submitMany(t, b.Engine, name, 1)
 		l, err := s.Lease(t.Context(), everyone, LeaseOptions{Queues: []string{name}})
 		if err != nil || l == nil {
 			t.Fatal(l, err)

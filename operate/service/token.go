@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -38,11 +39,19 @@ func (s *Service) formatToken(t leaseToken) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, s.tokenMAC(b)...))
 }
 
+// tokenOf is parseToken once the key is known.
+func (s *Service) tokenOf(ctx context.Context, c *session, text string) (leaseToken, error) {
+	if err := s.learnTokenKey(ctx, c); err != nil {
+		return leaseToken{}, err
+	}
+	return s.parseToken(text)
+}
+
 func (s *Service) parseToken(text string) (leaseToken, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != tokenBytes+tokenMACBytes || !hmac.Equal(b[tokenBytes:], s.tokenMAC(b[:tokenBytes])) {
 		return leaseToken{},
-			&Error{Code: CodeBadLease, Field: "path.token", Detail: "this is not a lease token of this broker"}
+			&Error{Code: CodeBadLease, Field: "token", Detail: "this is not a lease token of this broker"}
 	}
 	return leaseToken{
 		seq: binary.BigEndian.Uint64(b), leasedAt: core.Instant(binary.BigEndian.Uint64(b[8:])),
@@ -51,7 +60,7 @@ func (s *Service) parseToken(text string) (leaseToken, error) {
 }
 
 func (s *Service) tokenMAC(b []byte) []byte {
-	h := hmac.New(sha256.New, s.tokenKey[:])
+	h := hmac.New(sha256.New, s.tokenKey.Load()[:])
 	h.Write(b)
 	return h.Sum(nil)[:tokenMACBytes]
 }
@@ -61,13 +70,21 @@ func (s *Service) loadTokenKey() error {
 	c := s.openUnlisted()
 	defer c.Close()
 	r, err := c.ask(&core.ReadMeta{Name: tokenKeyMeta})
-	if err != nil {
+	if err != nil || s.takeTokenKey(r.Data) {
 		return err
 	}
-	if copy(s.tokenKey[:], r.Data) == tokenKeyBytes {
-		return nil
-	}
-	_, _ = rand.Read(s.tokenKey[:]) // never fails
-	_, err = c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: tokenKeyMeta, Value: s.tokenKey[:]}}})
+	var key [tokenKeyBytes]byte
+	_, _ = rand.Read(key[:]) // never fails
+	s.takeTokenKey(key[:])
+	_, err = c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: tokenKeyMeta, Value: key[:]}}})
 	return err
+}
+
+// takeTokenKey uses a key, and reports whether it is one.
+func (s *Service) takeTokenKey(key []byte) bool {
+	if len(key) != tokenKeyBytes {
+		return false
+	}
+	s.tokenKey.Store(new([tokenKeyBytes]byte(key)))
+	return true
 }

@@ -10,11 +10,11 @@ import (
 	"broker/core"
 )
 
-// MaxChanged is the maximum number of jobs of an action that can be undone, and maxAllChanged that of all such actions,
-// each of which takes about 100 bytes of memory for UndoFor.
+// maxChanged is the maximum number of jobs of an action that can be undone, and maxAllChanged that of all such actions,
+// each of which takes about 100 bytes of memory for undoFor.
 const (
-	MaxChanged    = 100_000
-	maxAllChanged = 4 * MaxChanged
+	maxChanged    = 100_000
+	maxAllChanged = 4 * maxChanged
 )
 
 // undoLog is what an action has changed. It is in memory only.
@@ -39,7 +39,7 @@ type changedJob struct {
 // CanUndo reports whether an action of so many jobs can be undone.
 func (a *Action) CanUndo(jobs int) bool {
 	can := []JobAction{ActionRetry, ActionKill, ActionMove, ActionPriority}
-	return jobs <= MaxChanged && slices.Contains(can, a.Action)
+	return jobs <= maxChanged && slices.Contains(can, a.Action)
 }
 
 // infosToKeep returns the jobs of a page as they are, for an action that can be undone; nil for a job that is gone.
@@ -99,7 +99,7 @@ func (l *operations) keep(op *operation, a Action, before, after []*core.JobInfo
 		op.undo = &undoLog{action: a}
 	}
 	kept := len(op.undo.jobs)
-	full := op.tooMany || kept+len(jobs) > MaxChanged || op.view.Matched > MaxChanged
+	full := op.tooMany || kept+len(jobs) > maxChanged || op.view.Matched > maxChanged
 	op.mu.Unlock()
 	if full || l.kept.Take(op.holder, len(jobs)) != nil {
 		l.forget(op)

@@ -202,7 +202,7 @@ func TestUndoIsBounded(t *testing.T) {
 		t.Errorf("the jobs of an operation that has changed none: %v", err)
 	}
 	s.operations.mu.Lock()
-	s.operations.forgetOld(s.Now().Time().Add(2 * UndoFor))
+	s.operations.forgetOld(s.Now().Time().Add(2 * undoFor))
 	s.operations.mu.Unlock()
 }
 
@@ -302,7 +302,7 @@ func TestUndoOfASettingIsRefused(t *testing.T) {
 	if err := s.UndoChange(t.Context(), tenant(t, "other", "operate:x.*"), last); !IsCode(err, CodeForbidden) {
 		t.Errorf("without the right: %v", err)
 	}
-	if _, _, err := s.audit.undoable(last, s.Now().Time().Add(UndoFor+time.Second)); !IsCode(err, CodeNoUndo) {
+	if _, _, err := s.audit.undoable(last, s.Now().Time().Add(undoFor+time.Second)); !IsCode(err, CodeNoUndo) {
 		t.Errorf("too late: %v", err)
 	}
 	if err := s.UndoChange(t.Context(), everyone, 999); !IsCode(err, CodeOperationNotFound) {
@@ -342,7 +342,7 @@ func TestUndoOfAChangeOfAnotherVersionIsRefused(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), i); err != nil {
 			t.Fatal(err)
 		}
-		until := s.Now().Time().Add(UndoFor)
+		until := s.Now().Time().Add(undoFor)
 		s.audit.entries = []AuditEntry{{Number: 1, UndoUntil: &until, inverse: i}}
 		_, op, err := s.audit.undoable(1, s.Now().Time())
 		if IsCode(err, CodeNoUndo) != refused || (op == nil) != refused {

@@ -17,32 +17,32 @@ const maxDebounce = 45 * 24 * time.Hour
 
 // debounce is the longest time between the first submission and the due time of the job, in milliseconds; zero: no
 // limit.
-func debounce(sub *Submission, at string) (ms uint32, err error) {
+func debounce(sub *Submission) (ms uint32, err error) {
 	switch {
 	case sub.DebounceMaxS == 0:
 		return 0, nil
 	case sub.OnDuplicate != onDuplicateReplace || sub.DelayS == 0 && sub.RunAt.IsZero():
-		return 0, invalid(at+"debounce_max_s", "debounce_max_s needs on_duplicate replace, and delay_s or run_at")
+		return 0, invalid("debounce_max_s", "debounce_max_s needs on_duplicate replace, and delay_s or run_at")
 	}
-	longest, err := span(at+"debounce_max_s", sub.DebounceMaxS)
+	longest, err := span("debounce_max_s", sub.DebounceMaxS)
 	if err == nil && longest > maxDebounce {
-		err = invalid(at+"debounce_max_s", "debounce_max_s must not be more than %.0f", maxDebounce.Seconds())
+		err = invalid("debounce_max_s", "debounce_max_s must not be more than %.0f", maxDebounce.Seconds())
 	}
 	return uint32(max(longest.Milliseconds(), 1)), err
 }
 
 // onlySubmitted refuses members that are only allowed in direct submissions, for example in the job of a schedule.
-func onlySubmitted(sub *Submission, at string) error {
+func onlySubmitted(sub *Submission) error {
 	if sub.OnDuplicate == onDuplicateReplace || sub.DebounceMaxS != 0 {
-		return invalid(at+"on_duplicate", "replace and debounce_max_s are for submissions")
+		return invalid("on_duplicate", "replace and debounce_max_s are for submissions")
 	}
 	return nil
 }
 
-func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) error {
+func setUnique(job *core.Job, sub *Submission, now core.Instant) error {
 	if sub.UniqueKey == "" {
 		if sub.OnDuplicate != "" || sub.UniqueForS != 0 || sub.UniqueUntil != "" {
-			return invalid(at+"unique_key", "on_duplicate, unique_for_s and unique_until need unique_key")
+			return invalid("unique_key", "on_duplicate, unique_for_s and unique_until need unique_key")
 		}
 		return nil
 	}
@@ -53,10 +53,10 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 		job.Unique = core.UniqueCoalesce
 	case onDuplicateReplace:
 		if job.Unique = core.UniqueReplace; sub.Ephemeral {
-			return invalid(at+"on_duplicate", "replace needs a job that is stored")
+			return invalid("on_duplicate", "replace needs a job that is stored")
 		}
 	default:
-		return invalid(at+"on_duplicate", "on_duplicate must be refuse, coalesce or replace")
+		return invalid("on_duplicate", "on_duplicate must be refuse, coalesce or replace")
 	}
 	switch sub.UniqueUntil {
 	case "", "end":
@@ -64,13 +64,13 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 		job.UniqueStart = true
 	case uniqueWindow:
 		if sub.UniqueForS == 0 || sub.Ephemeral {
-			return invalid(at+"unique_until", "unique_until window needs unique_for_s, and a job that is stored")
+			return invalid("unique_until", "unique_until window needs unique_for_s, and a job that is stored")
 		}
 	default:
-		return invalid(at+"unique_until", "unique_until must be end, start or window")
+		return invalid("unique_until", "unique_until must be end, start or window")
 	}
 	if sub.UniqueForS != 0 {
-		d, err := span(at+"unique_for_s", sub.UniqueForS)
+		d, err := span("unique_for_s", sub.UniqueForS)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
 		Priority: u.Priority, Type: u.Type, Tags: u.Tags, MaxAttempts: u.MaxAttempts, MaxFails: u.MaxFails,
 	}
 	if u.Tags != nil {
-		if err := checkTags("body.tags", *u.Tags); err != nil {
+		if err := checkTags(*u.Tags); err != nil {
 			return set, err
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
 		set.ExpiresAt = &at
 	}
 	if u.LeaseForS != nil {
-		d, err := span("body.lease_for_s", *u.LeaseForS)
+		d, err := span("lease_for_s", *u.LeaseForS)
 		if err != nil {
 			return set, err
 		}
@@ -88,8 +88,7 @@ func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
 	}
 	if u.Args != nil || u.Body != nil || u.BodyBase64 != nil {
 		var job core.Job
-		if err := s.setBody(&job, &Submission{Args: u.Args, Body: u.Body, BodyBase64: u.BodyBase64},
-			"body."); err != nil {
+		if err := s.setBody(&job, &Submission{Args: u.Args, Body: u.Body, BodyBase64: u.BodyBase64}); err != nil {
 			return set, err
 		}
 		set.Body = &core.Body{Bytes: job.Body, Format: job.Format}

@@ -44,15 +44,7 @@ func (s *Service) wait(c *session, info *core.JobInfo) *Wait {
 	case core.WaitWorker:
 		w.Text = s.workerText(c, info.Queue)
 	case core.WaitPaused:
-		w.Text = "The queue is paused"
-		by, at := s.pausedBy(info.Queue)
-		if by != "" && by != access.NameAnonymous {
-			w.Text += " by " + by
-		}
-		if at != nil {
-			w.Text += " since " + at.UTC().Format(time.DateTime) + " UTC"
-		}
-		w.Text += ": resume it to run its jobs."
+		w.Text = "The queue is paused" + s.pausedText(info.Queue) + ": resume it to run its jobs."
 	case core.WaitDraining:
 		w.Text = "The broker is draining: it hands out no job until that ends."
 	case core.WaitLimit:
@@ -141,13 +133,29 @@ func (s *Service) workerText(c *session, queue string) string {
 	return workers + " " + countOf(q.Leased, "job") + ": " + namesText(seqs, q.Leased) + "." + most
 }
 
+// pausedText says who has paused a queue and when, as far as it is known.
+func (s *Service) pausedText(queue string) string {
+	by, at := s.pausedBy(queue)
+	var parts []string
+	if by != "" && by != access.NameAnonymous {
+		parts = append(parts, "by "+by)
+	}
+	if at != nil {
+		parts = append(parts, spanText(s.Now().Time().Sub(*at))+" ago")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
 // dueText says when a job is due.
 func (s *Service) dueText(info *core.JobInfo) string {
 	in := "in " + spanText(info.ReadyAt.Sub(s.Now()))
 	if info.State == core.Retrying {
 		return "It has failed " + countOf(int(info.Fails), "time") + "; the next try is due " + in + "."
 	}
-	return "It is due " + in + ", at " + info.ReadyAt.Time().UTC().Format(time.DateTime) + " UTC."
+	return "It is due " + in + "."
 }
 
 // causesText lists jobs with their states, as far as they are known.
@@ -219,6 +227,9 @@ func (s *Service) queueWait(ctx context.Context, c *session, name string, q *Que
 		w := s.wait(c, one.Info)
 		if w != nil {
 			w.Job = seqName(one.Info.Seq)
+			if rest, ofJob := strings.CutPrefix(w.Text, "It "); ofJob {
+				w.Text = "The next job, " + w.Job + ", " + rest
+			}
 		}
 		return w, nil
 	}

@@ -23,7 +23,7 @@ type Worker struct {
 	Identity    string     `json:"identity,omitempty" doc:"subject of the TLS certificate"`
 	Worker      string     `json:"worker,omitempty" doc:"of a connection: the worker process that it belongs to"`
 	ConnectedAt *time.Time `json:"connected_at,omitempty"`
-	Queues      []string   `json:"queues" doc:"queues that it is registered for, or waits at"`
+	Queues      []string   `json:"queues" doc:"queues that it is registered for, or waits at; at most 1,000 of a connection"`
 	Waiting     bool       `json:"waiting" doc:"it waits for a job"`
 	Held        []HeldJob  `json:"held" doc:"its leased jobs, at most 100"`
 
@@ -168,8 +168,8 @@ func heldJobs(held []core.HeldJob) []HeldJob {
 // names.
 func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 	all := s.pushWorkers(held)
-	if s.o.Workers != nil {
-		for _, f := range s.o.Workers() {
+	if s.o.Faktory != nil {
+		for _, f := range s.o.Faktory.WorkerProcesses() {
 			all = append(all, Worker{
 				ID: workerPrefix + f.WID, Protocol: core.Faktory.String(), Name: text(f.WID), Address: f.RemoteAddr,
 				ConnectedAt: timeOf(f.StartedAt), Queues: []string{}, Held: heldJobs(held[f.WID]), State: f.State,
@@ -196,7 +196,7 @@ func (s *Service) SetWorkerState(ctx context.Context, caller Caller, id, state s
 	if err := caller.mayAll(access.Operate); err != nil {
 		return 0, err
 	}
-	if s.o.SetWorkerState == nil {
+	if s.o.Faktory == nil {
 		return 0, &Error{Code: CodeUnsupported, Detail: "no front-end can tell workers anything"}
 	}
 	wids := []string{strings.TrimPrefix(id, workerPrefix)}
@@ -208,13 +208,13 @@ func (s *Service) SetWorkerState(ctx context.Context, caller Caller, id, state s
 	}
 	if id == "" {
 		wids = nil
-		for _, w := range s.o.Workers() {
+		for _, w := range s.o.Faktory.WorkerProcesses() {
 			wids = append(wids, w.WID)
 		}
 	}
 	told := 0
 	for _, wid := range wids {
-		switch err := s.o.SetWorkerState(wid, state); {
+		switch err := s.o.Faktory.SetWorkerState(wid, state); {
 		case err == nil:
 			told++
 		case !errors.Is(err, core.ErrNotFound):

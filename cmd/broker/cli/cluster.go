@@ -85,13 +85,16 @@ func clusterChange(
 
 // clusterRow is a line of broker cluster status.
 func clusterRow(n *service.ClusterNode) []string {
-	warm := "no"
-	if n.Warm {
+	warm, clock := "no", clockText(n.ClockSkew)
+	switch {
+	case !n.Answers():
+		warm, clock = "-", "-"
+	case n.Warm:
 		warm = "yes"
 	}
 	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
 	return []string{
-		n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, clockText(n.ClockSkew),
+		n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, clock,
 		fmt.Sprint(n.Copies), diskText(n), contact, n.Version,
 	}
 }

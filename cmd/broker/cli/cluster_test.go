@@ -19,3 +19,16 @@ func TestClusterStatusShowsTheDisk(t *testing.T) {
 		}
 	}
 }
+
+// Of a node that does not answer, nobody knows whether it is warm, nor how its clock is.
+func TestClusterStatusSaysWhatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[string][2]string{
+		"follower": {"no", "+3s"}, "leader": {"no", "+3s"}, "unreachable": {"-", "-"}, "starting": {"-", "-"},
+	} {
+		row := clusterRow(&service.ClusterNode{ID: "n1", Role: role, ClockSkew: 3})
+		if got := [2]string{row[5], row[6]}; got != want {
+			t.Errorf("%s: warm and clock are %q, want %q", role, got, want)
+		}
+	}
+}

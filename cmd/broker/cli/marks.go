@@ -29,10 +29,7 @@ func markCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == formatJSON {
-			return printJSON(cmd.OutOrStdout(), raw)
-		}
-		return printLine(cmd, "%s", mark.ID)
+		return printAnswer(cmd, *out, raw, "%s", mark.ID)
 	})
 	return cmd
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -71,7 +72,8 @@ func settingsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settings",
 		Short: "show the settings of a running broker",
-		Long:  "Show the current settings of a running broker and the source of each. Secrets are hidden.",
+		Long: "Show the current settings of a running broker and the source of each. Secrets are hidden. In a cluster, these are the settings\n" +
+			"of the leader, whichever node is asked: its name is in cluster.node.",
 	}
 	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"},
 		func(s *service.Setting) []string {
@@ -83,17 +85,32 @@ func reloadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "reload the settings of the broker",
-		Long:  "Reload the settings of the broker, like SIGHUP. The log lists the changed settings. If a changed setting needs a restart, the reload is refused and nothing changes.",
-		Args:  noArgs,
+		Long: "Reload the settings of the broker, like SIGHUP. The log lists the changed settings. If a changed setting needs a restart, the reload is refused and nothing changes.\n" +
+			"In a cluster, only the leader reloads its settings, whichever node is asked. Send the others SIGHUP.",
+		Args: noArgs,
 	}
 	conn := addConnection(cmd)
 	cmd.RunE = conn.run(func(cmd *cobra.Command, c *client, _ []string) error {
 		if _, err := c.call(cmd.Context(), http.MethodPost, "reload", nil, nil, nil); err != nil {
 			return err
 		}
-		return printLine(cmd, "settings reloaded")
+		return printLine(cmd, "settings%s reloaded", c.ofLeader(cmd.Context()))
 	})
 	return cmd
+}
+
+// ofLeader says whose settings a broker tells and reloads, if that is a node of a cluster.
+func (c *client) ofLeader(ctx context.Context) string {
+	var answer struct{ Settings []service.Setting }
+	if _, err := c.call(ctx, http.MethodGet, "settings", nil, nil, &answer); err != nil {
+		return "" // what was asked for is done
+	}
+	for i := range answer.Settings {
+		if s := &answer.Settings[i]; s.Name == "cluster.node" && s.Value != "" {
+			return " of " + s.Value + ", the leader,"
+		}
+	}
+	return ""
 }
 
 // tokenCommand needs no broker.
@@ -194,14 +211,11 @@ func drainCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == formatJSON {
-			return printJSON(cmd.OutOrStdout(), raw)
-		}
 		text := "jobs are handed out again"
 		if state.Draining {
 			text = "draining: workers have " + plural(state.Leased, "job")
 		}
-		return printLine(cmd, "%s", text)
+		return printAnswer(cmd, *out, raw, "%s", text)
 	})
 	return cmd
 }

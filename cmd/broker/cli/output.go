@@ -175,6 +175,14 @@ func printLine(cmd *cobra.Command, format string, args ...any) error {
 	return Failed(err)
 }
 
+// printAnswer prints an answer of the API, or in a line for people what the command has done.
+func printAnswer(cmd *cobra.Command, out format, raw json.RawMessage, line string, args ...any) error {
+	if out == formatJSON {
+		return printJSON(cmd.OutOrStdout(), raw)
+	}
+	return printLine(cmd, line, args...)
+}
+
 // Say prints to a terminal; an error cannot be reported anywhere.
 func Say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 

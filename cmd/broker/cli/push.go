@@ -225,10 +225,7 @@ func pushCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == formatJSON {
-			return printJSON(cmd.OutOrStdout(), raw)
-		}
-		return printLine(cmd, "%s", j.ID)
+		return printAnswer(cmd, *out, raw, "%s", j.ID)
 	})
 	return cmd
 }

@@ -65,13 +65,7 @@ func pauseCommand(name string, paused bool) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("queue %s: %w", name, err)
 			}
-			if *out == formatJSON {
-				if err := printJSON(cmd.OutOrStdout(), raw); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := printLine(cmd, "%s %s", name, done); err != nil {
+			if err := printAnswer(cmd, *out, raw, "%s %s", name, done); err != nil {
 				return err
 			}
 		}

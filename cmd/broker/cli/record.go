@@ -180,7 +180,7 @@ func replay(cmd *cobra.Command, path, to string, fast bool) (report wiretap.Repo
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, func() { c.Drop("interrupted") })
-	if err := rec.Play(c, fast, c.Ended()); err != nil {
+	if err := rec.Play(c, fast); err != nil {
 		c.Close()
 		return report, fmt.Errorf("%s: %w", path, err)
 	}

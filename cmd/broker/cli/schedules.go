@@ -132,10 +132,7 @@ func addScheduleCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *out == formatJSON {
-			return printJSON(cmd.OutOrStdout(), raw)
-		}
-		return printLine(cmd, "%s runs next at %s", s.Name, local(s.NextAt))
+		return printAnswer(cmd, *out, raw, "%s runs next at %s", s.Name, local(s.NextAt))
 	}
 	return cmd
 }

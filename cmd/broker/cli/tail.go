@@ -14,19 +14,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/operate/service"
 )
 
-// event holds the parts of an API event that tail shows. An event named dropped has only the last two members.
+// event is what the stream sends: an event of the API, or, if its name is dropped, the last two members.
 type event struct {
-	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`
-	Queue     string    `json:"queue"`
-	Type      string    `json:"type"`
-	Job       string    `json:"job"`
-	Worker    string    `json:"worker"`
-	Detail    string    `json:"detail"`
-	Dropped   int       `json:"dropped"`
-	Restarted bool      `json:"restarted"`
+	service.Event
+	Dropped   int  `json:"dropped"`
+	Restarted bool `json:"restarted"`
 }
 
 func tailCommand() *cobra.Command {
@@ -159,7 +155,8 @@ func (e *event) String() string {
 	if e.Type != "" && e.Type != e.Queue {
 		what += "/" + e.Type
 	}
-	line := fmt.Sprintf("%s  %-13s  %-24s  %s", e.At.Local().Format("15:04:05.000"), e.Kind, oneLine(what, 60),
+	at := cmp.Or(e.At, &time.Time{})
+	line := fmt.Sprintf("%s  %-13s  %-24s  %s", at.Local().Format("15:04:05.000"), e.Kind, oneLine(what, 60),
 		cmp.Or(e.Job, "-"))
 	for _, more := range []string{e.Worker, e.Detail} {
 		if more != "" {

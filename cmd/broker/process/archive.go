@@ -29,8 +29,8 @@ func (t *term) newArchive() engine.Shipper {
 	return t.archive
 }
 
-// archiveStatus is the state of the archive; nil: no archive.
-func (t *term) archiveStatus() *core.Archive {
+// ArchiveStatus is the state of the archive; nil: no archive.
+func (t *term) ArchiveStatus() *core.Archive {
 	if t.archive == nil {
 		return nil
 	}

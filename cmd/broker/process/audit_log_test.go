@@ -18,7 +18,7 @@ func TestChangesByClientsAreLoggedForDebuggingOnly(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		p := &Process{log: zerolog.New(&out)}
-		p.logAudit(service.AuditEntry{Action: "jobs.flush", Via: via})
+		p.Audited(service.AuditEntry{Action: "jobs.flush", Via: via})
 		if !strings.Contains(out.String(), `"level":"`+level+`"`) {
 			t.Errorf("via %q: %s", via, out.String())
 		}

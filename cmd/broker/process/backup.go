@@ -12,11 +12,11 @@ import (
 	"broker/operate/service"
 )
 
-// backup copies the store while it is in use.
-func (t *term) backup(dir string) error {
+// Backup implements service.Store. It copies the store while it is in use.
+func (t *term) Backup(dir string) error {
 	err := t.engine.Backup(dir)
 	if errors.Is(err, os.ErrExist) {
-		return &service.Error{Code: service.CodeExists, Field: "body.dir", Detail: err.Error()}
+		return &service.Error{Code: service.CodeExists, Field: "dir", Detail: err.Error()}
 	}
 	return storeError(err)
 }
@@ -49,8 +49,9 @@ func (b *sentBackup) Close() error {
 	return RemoveStream(b.dir)
 }
 
-// sendBackup copies the store while it is in use, to be sent to a client. One copy is sent at a time.
-func (t *term) sendBackup() (service.BackupStream, error) {
+// SendBackup implements service.Store. It copies the store while it is in use, to be sent to a client. One copy is sent
+// at a time.
+func (t *term) SendBackup() (service.BackupStream, error) {
 	if !t.sending.TryLock() {
 		return nil, &service.Error{
 			Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete",
@@ -93,8 +94,8 @@ func storeError(err error) error {
 	return err
 }
 
-// backupProgress is the progress of the backup to dir, 0 to 1.
-func (t *term) backupProgress(dir string) float64 {
+// BackupProgress implements service.Store.
+func (t *term) BackupProgress(dir string) float64 {
 	s, err := t.engine.Storage()
 	if err != nil || s.DiskBytes == 0 {
 		return 0
@@ -102,8 +103,8 @@ func (t *term) backupProgress(dir string) float64 {
 	return min(float64(t.engine.BackupCopied(dir))/float64(s.DiskBytes), 1)
 }
 
-// checkStore verifies the store while the broker runs.
-func (t *term) checkStore(ctx context.Context, progress func(part float64)) (*service.CheckReport, error) {
+// CheckStore implements service.Store. The broker goes on running.
+func (t *term) CheckStore(ctx context.Context, progress func(part float64)) (*service.CheckReport, error) {
 	r, err := t.engine.CheckStore(ctx, progress)
 	if err != nil {
 		return nil, storeError(err)
@@ -111,9 +112,9 @@ func (t *term) checkStore(ctx context.Context, progress func(part float64)) (*se
 	return &service.CheckReport{Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
 }
 
-// storage is the state of the store.
-func (t *term) storage() (core.Storage, error) {
+// Storage implements service.Store.
+func (t *term) Storage() (core.Storage, error) {
 	s, err := t.engine.Storage()
-	s.Archive = t.archiveStatus()
+	s.Archive = t.ArchiveStatus()
 	return s, storeError(err)
 }

@@ -21,6 +21,7 @@ import (
 	"broker/core/replica"
 	"broker/frontends/eventloop"
 	"broker/frontends/relay"
+	"broker/operate/httpapi"
 	"broker/operate/service"
 )
 
@@ -51,7 +52,9 @@ func (p *Process) runCluster() error {
 		return err
 	}
 	p.cluster = k
-	p.serveHTTP()
+	if err := p.serveHTTP(); err != nil {
+		return err
+	}
 	if err := measureRaft(p.api.Registerer()); err != nil {
 		k.log.Error().Err(err).Msg("raft's metrics are missing")
 	}
@@ -122,7 +125,8 @@ func maxRelays() int {
 
 // serveNodes starts to accept clients and pass them on.
 func (k *clusterNode) serveNodes() {
-	k.http.Handler = k.gate.Handler(k.http.Handler)
+	own := k.http.Handler
+	k.http.Handler = k.gate.Handler(relay.Handlers{Own: own, OverLink: httpapi.OverLink(own), HomeOf: k.api.HomeOf})
 	go func() { // ends when the tunnel is closed
 		if err := k.http.Serve(k.gate.Tunnel()); !errors.Is(err, http.ErrServerClosed) &&
 			!errors.Is(err, net.ErrClosed) {
@@ -292,11 +296,11 @@ func (k *clusterNode) waitWhileLeading(t *term, l *replica.Leadership) (stop boo
 			return true, err
 		case e := <-k.shutdowns:
 			if e.Graceful {
-				t.drainJobs()
+				t.finishJobs()
 			}
 			return true, e.Cause
 		case on := <-k.drainRequests:
-			t.api.Drain(on)
+			t.drain(on)
 		}
 	}
 }
@@ -354,53 +358,61 @@ func (k *clusterNode) closeNode() error {
 	return err
 }
 
-// hooks are the functions of the node for the HTTP port; nil: no node.
-func (k *clusterNode) hooks() *service.Cluster {
+// forHTTP is the node for the HTTP port; nil: no node.
+func (k *clusterNode) forHTTP() service.Cluster {
 	if k == nil {
 		return nil
 	}
-	return &service.Cluster{
-		Overview: func(ctx context.Context) service.ClusterOverview {
-			o := k.startingOverview()
-			if n := k.node.Load(); n != nil {
-				o = n.Overview(ctx)
-			}
-			shown := service.ClusterOverview{
-				Leader: o.Leader, Format: o.Format, Nodes: make([]service.ClusterNode, len(o.Nodes)),
-			}
-			for i, n := range o.Nodes {
-				shown.Nodes[i] = service.ClusterNode(n)
-			}
-			return shown
-		},
-		Ready: func(ctx context.Context) bool {
-			n := k.node.Load()
-			return n != nil && n.Ready(ctx)
-		},
-		Numbers: k.numbers,
-		Add: func(id, address string) error {
-			m, err := config.ParseMember(id + "=" + address)
-			if err != nil {
-				return err
-			}
-			return k.asMember(func(n *replica.Node) error {
-				return n.Add(replica.Member{ID: m.ID, Address: m.Address})
-			})
-		},
-		Remove: func(ctx context.Context, id string, handsOver func() error) error {
-			return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id, handsOver) })
-		},
-		Successor: func(ctx context.Context, id string) (to string, err error) {
-			err = k.asMember(func(n *replica.Node) error {
-				to, err = n.Successor(ctx, id)
-				return err
-			})
-			return to, err
-		},
-		Transfer: func(ctx context.Context, to string) error {
-			return k.asMember(func(n *replica.Node) error { return n.Transfer(ctx, to) })
-		},
+	return k
+}
+
+// Overview implements service.Cluster.
+func (k *clusterNode) Overview(ctx context.Context) service.ClusterOverview {
+	o := k.startingOverview()
+	if n := k.node.Load(); n != nil {
+		o = n.Overview(ctx)
 	}
+	shown := service.ClusterOverview{
+		Leader: o.Leader, Format: o.Format, Nodes: make([]service.ClusterNode, len(o.Nodes)),
+	}
+	for i, n := range o.Nodes {
+		shown.Nodes[i] = service.ClusterNode(n)
+	}
+	return shown
+}
+
+// Ready implements service.Cluster.
+func (k *clusterNode) Ready(ctx context.Context) bool {
+	n := k.node.Load()
+	return n != nil && n.Ready(ctx)
+}
+
+// Add implements service.Cluster.
+func (k *clusterNode) Add(id, address string) error {
+	m, err := config.ParseMember(id + "=" + address)
+	if err != nil {
+		return err
+	}
+	return k.asMember(func(n *replica.Node) error { return n.Add(replica.Member{ID: m.ID, Address: m.Address}) })
+}
+
+// Remove implements service.Cluster.
+func (k *clusterNode) Remove(ctx context.Context, id string, handsOver func() error) error {
+	return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id, handsOver) })
+}
+
+// Successor implements service.Cluster.
+func (k *clusterNode) Successor(ctx context.Context, id string) (to string, err error) {
+	err = k.asMember(func(n *replica.Node) error {
+		to, err = n.Successor(ctx, id)
+		return err
+	})
+	return to, err
+}
+
+// Transfer implements service.Cluster.
+func (k *clusterNode) Transfer(ctx context.Context, to string) error {
+	return k.asMember(func(n *replica.Node) error { return n.Transfer(ctx, to) })
 }
 
 // asMember calls a function that needs the node to be a member.
@@ -427,10 +439,11 @@ func (k *clusterNode) startingOverview() replica.Overview {
 	return o
 }
 
-// numbers are for the metrics.
-func (k *clusterNode) numbers() service.ClusterNumbers {
+// Numbers implements service.Cluster.
+func (k *clusterNode) Numbers() service.ClusterNumbers {
 	var c service.ClusterNumbers
 	c.Relayed, c.Relaying = k.gate.Counts()
+	c.Requests = k.gate.Requests()
 	if f := k.front.Load(); f != nil {
 		c.LinkBuffered, c.Connections = f.broker.Buffered(), k.connections()
 		if f.linked.Load() {

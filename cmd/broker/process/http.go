@@ -3,6 +3,7 @@ package process
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"broker/core"
 	"broker/docs"
 	"broker/frontends/eventloop"
+	"broker/frontends/faktory"
 	"broker/operate/console"
 	"broker/operate/docsite"
 	"broker/operate/hostile"
@@ -53,10 +55,11 @@ func (p *Process) listenHTTP() error {
 	return nil
 }
 
-// serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed.
-func (p *Process) serveHTTP() {
+// serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed. After an error,
+// the sockets of clients are closed.
+func (p *Process) serveHTTP() error {
 	p.access.Load(p.config.principals)
-	cluster := p.cluster.hooks()
+	cluster := p.cluster.forHTTP()
 	p.api = httpapi.New(httpapi.Options{
 		Version: p.Version, Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTP.Password,
 		Locked:           p.config.HTTPLocked(),
@@ -69,26 +72,23 @@ func (p *Process) serveHTTP() {
 	}
 	pages, err := console.New(console.Options{
 		Cluster: cluster, Ports: ports, TraceURL: p.config.HTTP.TraceURL,
-		Service: p.api.Service, Version: p.Version, Status: httpapi.Status,
-		Authenticate: p.api.Caller, Admit: p.api.Admit, Check: p.api.CheckSecret,
-		API: p.api.Document,
+		Port: p.api, Version: p.Version,
 		Now: func() time.Time { return p.clock().Now().Time() },
 		Failed: func(page string, err error) {
 			p.log.Error().Err(err).Str("page", page).Msg("page of the console failed")
 		},
 	})
 	if err != nil {
-		panic(err) // the templates are part of the program
+		p.closeSockets()
+		return fmt.Errorf("console: %w", err)
 	}
-	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns(), Missing: pages.Missing()})
-	p.api.AddPages(httpapi.Pages{
-		Patterns: []string{docsite.Pattern},
-		Handler: docsite.Handler(docs.Files, func(err error) {
-			p.log.Error().Err(err).Msg("documentation cannot be rendered")
-		}),
-	})
+	p.api.AddPages(pages.Routes())
+	p.api.SetMissingPage(pages.Missing())
+	p.api.AddPages(map[string]http.Handler{docsite.Pattern: docsite.Handler(docs.Files, func(err error) {
+		p.log.Error().Err(err).Msg("documentation cannot be rendered")
+	})})
 	if p.Faults != nil {
-		p.api.AddPages(httpapi.Pages{Patterns: []string{hostile.Pattern}, Handler: p.Faults.Log})
+		p.api.AddPages(map[string]http.Handler{hostile.Pattern: p.Faults.Log})
 	}
 	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
@@ -99,28 +99,23 @@ func (p *Process) serveHTTP() {
 			}
 		}()
 	}
+	return nil
 }
 
 // openService creates the service that the HTTP API calls.
 func (t *term) openService() (err error) {
 	t.service, err = service.New(service.Options{
-		Broker:  t.broker,
+		Broker: t.broker, Host: t, Store: t, Cluster: t.cluster.forHTTP(),
+		Batches: t.frontends.faktory, Faktory: faktoryFrontend{t.frontends.faktory},
 		Handles: t.handleFormat(), MaxBodyBytes: int(t.config.HTTP.MaxBody),
-		DrainRejectsNewJobs: t.config.DrainRejectsNewJobs,
-		Audited:             t.logAudit, Connections: t.connections, Workers: t.workers,
-		SetWorkerState: t.frontends.faktory.SetWorkerState, Push: t.pushTargets,
-		BatchName: t.frontends.faktory.BatchName, ParseBatchName: t.frontends.faktory.ParseBatchName,
-		OpenBatch:      t.frontends.faktory.OpenBatch,
-		BackupProgress: t.backupProgress, Storage: t.storage, CheckStore: t.checkStore,
-		Support: t.supportParts(), Cluster: t.cluster.hooks(),
-		Backup: t.backup, SendBackup: t.sendBackup, Reload: t.Reload, Settings: t.settingsInForce,
+		DrainRefusesJobs: t.config.DrainRefusesJobs, Support: t.supportParts(),
 	})
 	return err
 }
 
-// logAudit logs each entry of the audit log. Changes by clients of the wire protocols are frequent and made by
-// programs, so they are logged at level debug only.
-func (p *Process) logAudit(e service.AuditEntry) {
+// Audited implements service.Host. It logs each entry of the audit log. Changes by clients of the wire protocols are
+// frequent and made by programs, so they are logged at level debug only.
+func (p *Process) Audited(e service.AuditEntry) {
 	level := zerolog.InfoLevel
 	for _, protocol := range core.Protocols {
 		if protocol != core.HTTP && protocol.String() == e.Via {
@@ -138,15 +133,20 @@ func (p *Process) logAudit(e service.AuditEntry) {
 
 // backend is the data source of the HTTP port.
 func (t *term) backend() httpapi.Backend {
-	return httpapi.Backend{
-		Service: t.service, Broker: t.engine, Connections: t.connections, Stats: t.frontends.faktory.Info,
-		Health: t.frontends.faktory.Health, Syncs: t.engine.SyncLatency, Spans: t.spanCounts, Push: t.pushTargets,
-		SQS: t.sqsActions, Archive: t.archiveStatus,
-	}
+	return httpapi.Backend{Service: t.service, Broker: t.engine, Parts: t}
 }
 
-// settingsInForce lists the settings with the source of each.
-func (p *Process) settingsInForce() []service.Setting {
+// Info implements httpapi.Parts.
+func (t *term) Info() []byte { return t.frontends.faktory.Info() }
+
+// Health implements httpapi.Parts.
+func (t *term) Health() []byte { return t.frontends.faktory.Health() }
+
+// SyncLatency implements httpapi.Parts.
+func (t *term) SyncLatency() core.Latency { return t.engine.SyncLatency() }
+
+// SettingsInForce lists the settings with the source of each.
+func (p *Process) SettingsInForce() []service.Setting {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	var rows []service.Setting
@@ -160,9 +160,12 @@ func (p *Process) settingsInForce() []service.Setting {
 	return rows
 }
 
-// workers lists Faktory's workers.
-func (t *term) workers() []service.FaktoryWorker {
-	known := t.frontends.faktory.Workers()
+// faktoryFrontend is the front-end for the service.
+type faktoryFrontend struct{ *faktory.Frontend }
+
+// WorkerProcesses implements service.Faktory.
+func (f faktoryFrontend) WorkerProcesses() []service.FaktoryWorker {
+	known := f.Workers()
 	rows := make([]service.FaktoryWorker, len(known))
 	for i := range known {
 		w := &known[i]

@@ -55,8 +55,8 @@ func (t *term) closePush(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// pushTargets returns the targets with their counters.
-func (t *term) pushTargets() []service.PushTarget {
+// PushTargets returns the targets with their counters.
+func (t *term) PushTargets() []service.PushTarget {
 	if t.pusher == nil {
 		return nil // pushing starts after the service
 	}

@@ -14,7 +14,7 @@ import (
 // Deadlines of a shutdown. In total they stay below five seconds, the shortest timeout of common supervisors.
 const (
 	notifyFor = time.Second             // time to notify clients, if the protocol can do that
-	drainFor  = 3 * time.Second         // for replies that wait for their commit, and for slow readers
+	flushFor  = 3 * time.Second         // for replies that wait for their commit, and for slow readers
 	stopFor   = 4500 * time.Millisecond // for everything
 )
 
@@ -22,17 +22,13 @@ const (
 const gracefulPoll = 200 * time.Millisecond
 
 // waitForShutdown handles drain requests until a shutdown is requested.
-func (p *Process) waitForShutdown() Shutdown {
+func (t *term) waitForShutdown() Shutdown {
 	for {
 		select {
-		case e := <-p.shutdowns:
+		case e := <-t.shutdowns:
 			return e
-		case on := <-p.drainRequests:
-			if p.RefuseOnly {
-				p.api.RefuseJobs(on)
-			} else {
-				p.api.Drain(on)
-			}
+		case on := <-t.drainRequests:
+			t.drain(on)
 		}
 	}
 }
@@ -52,7 +48,9 @@ func (p *Process) Run() error {
 			return err
 		}
 	}
-	p.serveHTTP()
+	if err := p.serveHTTP(); err != nil {
+		return err
+	}
 	t := p.newTerm(p.server)
 	stopRequested, err := p.openStore(t)
 	if err != nil || stopRequested {
@@ -76,9 +74,9 @@ func (p *Process) Run() error {
 	if p.allowReloads() {
 		_ = p.Reload() // it has logged what is wrong
 	}
-	end := p.waitForShutdown()
+	end := t.waitForShutdown()
 	if end.Graceful {
-		t.drainJobs()
+		t.finishJobs()
 	}
 	return errors.Join(end.Cause, p.stop(closeAll))
 }
@@ -127,7 +125,7 @@ func (p *Process) closeAll(t *term) error {
 	p.server.StopAccepting()
 	t.stopLeasing()
 	t.notifyFaktoryClients()
-	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+	ctx, cancel := context.WithTimeout(context.Background(), flushFor)
 	defer cancel()
 	err := t.close(ctx, stopFor)
 	_ = p.http.Shutdown(ctx) // a scrape that is interrupted will be repeated

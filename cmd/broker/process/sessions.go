@@ -10,20 +10,24 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"broker/access"
 	"broker/core"
 	"broker/core/remote"
 	"broker/core/replica"
 	"broker/frontends"
 	"broker/frontends/eventloop"
+	"broker/frontends/faktory"
 	"broker/frontends/relay"
 	"broker/operate/service"
 )
 
-// atFollower are the front-ends whose sessions are at the node of the client, also while it follows. What clients of
-// all nodes share is in the core, or with the front-end of the leader. The leader itself serves the clients of the
-// others: Conveyor has registries in its process, and Qless its whole state.
-var atFollower = []string{"workq", "gearman", "beanstalk", "faktory", sqsName}
+// atFollower are the front-ends whose sessions are at the node of the client, also while it follows. Of HTTP, these are
+// the routes with httpserver.AtNode. What clients of all nodes share is in the core, or with the front-end of the
+// leader. The leader itself serves the clients of the others: Conveyor has registries in its process, and Qless its
+// whole state.
+var atFollower = []string{"workq", "gearman", "beanstalk", "faktory", sqsName, relay.HTTP}
 
 // sessions are front-ends of a node, over a link to the leader. They stay when another node becomes the leader, or this
 // one: then they are linked to the leader in their own process.
@@ -35,7 +39,7 @@ type sessions struct {
 	server     *eventloop.Server
 	frontends  map[string]frontends.Frontend
 	sqs        *sqsPort // nil: it is off
-	served     []string // names of both
+	served     []string // names of both, and of HTTP
 	routes     routes
 	routeEpoch atomic.Uint64
 	linked     atomic.Bool
@@ -61,12 +65,8 @@ var errNotDialed = errors.New("no connection to the leader")
 
 // newLinks makes the server for the clients of nodes that follow.
 func (t *term) newLinks(l *replica.Leadership) *remote.Server {
-	note, err := json.Marshal(leaderNote{Handles: t.handlePrefix(), Frontends: atFollower})
-	if err != nil {
-		panic(err) // texts
-	}
 	return remote.NewServer(t.engine, remote.ServerOptions{
-		Node: t.config.Cluster.Node, Note: note,
+		Node: t.config.Cluster.Node, Note: frontends.ToJSON(leaderNote{t.handlePrefix(), atFollower}),
 		Owner: linkOwner{t, sharedSet{"faktory": t.frontends.faktory, sqsName: t.frontends.sqs}},
 		Term:  l.Term, Before: l.Before, LastTerm: l.LastTerm,
 	})
@@ -85,17 +85,19 @@ func (t *term) serveOver(links *remote.Server) func(net.Conn) {
 
 // follow keeps a link to the leader, until ctx ends.
 func (k *clusterNode) follow(ctx context.Context) {
-	k.gate.Link(true)
 	hears := &hearing{}
 	b := remote.NewBroker(remote.BrokerOptions{
 		Node: k.config.Cluster.Node, Clock: k.systemClock(), Told: hears.hear, Register: hears.register,
 	})
-	lastRefused := "" // the leader that speaks no operations; logged once
+	var refused refusals
 	for ctx.Err() == nil {
 		leader := k.node.Load().LeaderID()
+		if refused.forgetOthers(leader) {
+			k.gate.Link(true)
+		}
 		up, err := k.link(ctx, b, hears, leader)
 		if err == nil {
-			lastRefused = ""
+			refused = refusals{}
 			k.serveSessions(ctx, up, leader)
 			continue
 		}
@@ -103,12 +105,13 @@ func (k *clusterNode) follow(ctx context.Context) {
 			k.awaitLeader(ctx, leaderFor)
 			continue
 		}
-		k.gate.Link(false) // the leader is of a build that speaks no operations, or others
-		if lastRefused != leader {
-			lastRefused = leader
+		if refused.by(leader) {
+			k.gate.Link(false)
 			k.log.Info().Err(err).Str("leader", leader).Msg("no link to the leader, bytes of clients are passed on")
 		}
-		k.awaitLeader(ctx, linkRetry)
+		if k.awaitLeader(ctx, linkRetry) {
+			refused.leaderChanged()
+		}
 	}
 	if s := k.front.Load(); s != nil {
 		s.close()
@@ -116,13 +119,15 @@ func (k *clusterNode) follow(ctx context.Context) {
 	b.Shut()
 }
 
-// awaitLeader waits until the leader has changed, for some time.
-func (k *clusterNode) awaitLeader(ctx context.Context, d time.Duration) {
+// awaitLeader waits until the leader has changed, for some time. It reports whether that is so.
+func (k *clusterNode) awaitLeader(ctx context.Context, d time.Duration) (changed bool) {
 	select {
 	case <-ctx.Done():
 	case <-k.leaderChanged:
+		return true
 	case <-time.After(d):
 	}
+	return false
 }
 
 // link links the broker of this node's clients to the leader, and makes the front-ends when that is done for the first
@@ -191,6 +196,7 @@ func (k *clusterNode) newSessions(b *remote.Broker, said []byte, hears *hearing)
 		return nil, err
 	}
 	hears.shared.Store(&shared)
+	s.followHTTP(note)
 	var listeners []eventloop.Listener
 	for _, bound := range k.server.Sockets() {
 		if slices.Contains(s.served, bound.Name) {
@@ -221,7 +227,7 @@ func (s *sessions) makeFrontends(note leaderNote) (shared sharedSet, err error) 
 	shared = make(sharedSet)
 	for _, name := range note.Frontends {
 		if makers[name] == nil || !slices.Contains(atFollower, name) {
-			continue // SQS, or one that only the leader's build knows
+			continue // SQS, HTTP, or one that only the leader's build knows
 		}
 		f := of.make(name)
 		s.frontends[name], s.served = f, append(s.served, name)
@@ -237,6 +243,32 @@ func (s *sessions) makeFrontends(note leaderNote) (shared sharedSet, err error) 
 		s.served, shared[sqsName] = append(s.served, sqsName), f
 	}
 	return shared, nil
+}
+
+// followHTTP makes the service for requests over a link. It is there for every link, also if the first leader is of a
+// build that serves none. Batches have the names that Faktory's front-end gives them.
+func (s *sessions) followHTTP(note leaderNote) {
+	named, is := s.frontends["faktory"].(*faktory.Frontend)
+	if !is {
+		return // the first leader's build is older still
+	}
+	s.api.Follow(service.NewFollower(service.Options{
+		Broker: s.broker, Handles: core.NewHandleFormat(note.Handles), MaxBodyBytes: int(s.config.HTTP.MaxBody),
+		Cluster: s.cluster.forHTTP(), Faktory: faktoryFrontend{named},
+	}))
+	s.served = append(s.served, relay.HTTP)
+}
+
+// servedOver are the front-ends whose clients are served over a link: those that the leader's build serves so.
+func (s *sessions) servedOver(up *remote.Uplink) (names []string) {
+	var note leaderNote
+	_ = json.Unmarshal(up.Note(), &note) // one that says nothing serves none
+	for _, name := range s.served {
+		if slices.Contains(note.Frontends, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // inUse reports whether clients of this node from before it led need a link to it. A connection may have none at the
@@ -261,9 +293,13 @@ func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, lead
 	s.linked.Store(!own)
 	if !own {
 		k.lastLeader.Store(&leader)
-		k.gate.Sessions(s.server, s.served...)
+		k.gate.Sessions(s.server, s.servedOver(up)...)
 	}
-	k.log.Info().Str("leader", leader).Msg("linked to the leader, serving clients")
+	level := zerolog.InfoLevel
+	if own {
+		level = zerolog.DebugLevel // it says that it leads, and serves
+	}
+	ready := up.Ready()
 	check := time.NewTicker(linkRetry)
 	defer check.Stop()
 	for live := true; live && ctx.Err() == nil && k.node.Load().LeaderID() == leader; {
@@ -272,6 +308,9 @@ func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, lead
 		}
 		select {
 		case <-ctx.Done():
+		case <-ready:
+			ready = nil
+			k.log.WithLevel(level).Str("leader", leader).Msg("linked to the leader, serving clients")
 		case <-up.Gone():
 			live = false
 		case <-k.leaderChanged:
@@ -279,12 +318,11 @@ func (k *clusterNode) serveSessions(ctx context.Context, up *remote.Uplink, lead
 		}
 	}
 	k.gate.Sessions(nil)
-	k.gate.Link(true)
 	if ctx.Err() == nil || own {
 		s.linked.Store(false)
 		up.Hangup()
 	}
-	k.log.Info().Str("leader", leader).AnErr("reason", up.Reason()).Msg("the link to the leader has ended")
+	k.log.WithLevel(level).Str("leader", leader).AnErr("reason", up.Reason()).Msg("the link to the leader has ended")
 }
 
 // close closes all connections. Clients get the replies that are committed first, if there is a link.
@@ -301,13 +339,7 @@ func (s *sessions) close() {
 }
 
 // audit tells the leader what belongs in the audit log.
-func (s *sessions) audit(c access.Change) {
-	say, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // texts and a number
-	}
-	s.broker.Tell(say)
-}
+func (s *sessions) audit(c access.Change) { s.broker.Tell(frontends.ToJSON(c)) }
 
 // connections counts the connections of each front-end.
 func (k *clusterNode) connections() map[string]service.Connections {

@@ -49,8 +49,8 @@ func (p *Process) newSQSPort(front *sqs.Frontend) (*sqsPort, error) {
 	return s, nil
 }
 
-// sqsActions returns the SQS requests by action.
-func (t *term) sqsActions() []httpapi.SQSAction {
+// SQSActions returns the SQS requests by action.
+func (t *term) SQSActions() []httpapi.SQSAction {
 	counts := t.frontends.sqs.Actions()
 	all := make([]httpapi.SQSAction, len(counts))
 	for i, c := range counts {

@@ -126,7 +126,7 @@ func (t *term) serveClients() error {
 	err := t.server.Serve(eventloop.Options{
 		Broker: t.engine, Frontends: t.frontends.byName, Handoffs: t.sqs.handoffs(), MaxConns: maxConns,
 		MaxSockets: processSocketLimits().clients, MaxOutput: int(t.config.Limits.OutputBytes),
-		Buffers: int(t.config.Limits.BufferBytes), Loops: loops, Log: t.log,
+		Buffers: int(t.config.Limits.BufferBytes), Silent: t.cluster != nil, Loops: loops, Log: t.log,
 	})
 	if err != nil {
 		return err
@@ -181,17 +181,17 @@ func (t *term) stopQlessLoad() {
 
 // notifyFaktoryClients waits a short time, in which Faktory clients get the shutdown error with their next request.
 func (t *term) notifyFaktoryClients() {
-	if t.frontends.faktory == nil || t.connections()["faktory"].Open == 0 {
+	if t.frontends.faktory == nil || t.Connections()["faktory"].Open == 0 {
 		return
 	}
 	t.frontends.faktory.Shutdown()
-	for end := time.Now().Add(notifyFor); time.Now().Before(end) && t.connections()["faktory"].Open > 0; {
+	for end := time.Now().Add(notifyFor); time.Now().Before(end) && t.Connections()["faktory"].Open > 0; {
 		time.Sleep(notifyFor / 50)
 	}
 }
 
-// connections counts the connections of each front-end to this node, also those from before it led.
-func (t *term) connections() map[string]service.Connections {
+// Connections counts the connections of each front-end to this node, also those from before it led.
+func (t *term) Connections() map[string]service.Connections {
 	if k := t.cluster; k != nil {
 		if s := k.front.Load(); s != nil {
 			return t.connectionsOf(t.server, s.server)
@@ -218,8 +218,28 @@ func (p *Process) connectionsOf(servers ...*eventloop.Server) map[string]service
 	return all
 }
 
-// drainJobs stops accepting connections, and waits until no unfinished job or no client is left.
-func (t *term) drainJobs() {
+// drain starts or ends a drain as a signal has requested, and as configured.
+func (t *term) drain(on bool) {
+	op := t.service.DrainOp(on, nil)
+	if t.RefuseOnly {
+		op = &core.Drain{RefuseJobs: on}
+	}
+	all := core.DoOnce(t.engine, core.Internal, op, &core.ReadStats{})
+	switch err := all[0].Err; {
+	case err != nil:
+		t.log.Error().Err(err).Msg("cannot drain")
+	case !on:
+		t.log.Info().Msg("jobs are handed out again")
+	case t.RefuseOnly:
+		t.log.Info().Msg("draining, new jobs are refused")
+	default:
+		t.log.Info().Bool("reject_new_jobs", op.RefuseJobs).Int("leased", all[1].Stats.Jobs[core.Leased]).
+			Msg("draining, no job is handed out")
+	}
+}
+
+// finishJobs stops accepting connections, and waits until no unfinished job or no client is left.
+func (t *term) finishJobs() {
 	t.log.Info().Msg("waiting for jobs to finish before shutdown")
 	t.server.StopAccepting()
 	client := t.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})

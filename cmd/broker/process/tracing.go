@@ -25,8 +25,8 @@ func (t *term) openTracing() (err error) {
 	return err
 }
 
-// spanCounts counts the spans that were sent and dropped.
-func (t *term) spanCounts() (sent, dropped uint64, on bool) {
+// SpanCounts counts the spans that were sent and dropped.
+func (t *term) SpanCounts() (sent, dropped uint64, on bool) {
 	if t.tracing == nil {
 		return 0, 0, false
 	}
