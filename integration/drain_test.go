@@ -61,6 +61,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 		check(t, b.Signal(syscall.SIGUSR2))
 		awaitReadyz(t, b, http.StatusOK, "true")
 	}
+	equal(t, "log lines with the field of the API", strings.Count(b.Output(), `"reject_new_jobs":false`), 1)
 	equal(t, "jobs after it", len(drainInOrder(t, b, "drained")), 3)
 }
 

@@ -158,9 +158,12 @@ func TestFaktoryClientThatStopsReading(t *testing.T) {
 		other.alive(fmt.Sprintf("beside-%03d", i))
 	}
 	harness.CheckDuration(t, "50 jobs of another client", time.Since(begin), 5*time.Second)
-	if grown := b.LiveBytes() - before; grown > 64<<20 {
-		t.Errorf("a client that does not read takes %d MiB", grown>>20)
-	}
+	harness.Eventually(t, func() string { // jobs that are being read or committed are in memory too
+		if grown := b.LiveBytes() - before; grown > 64<<20 {
+			return fmt.Sprintf("a client that does not read takes %d MiB", grown>>20)
+		}
+		return ""
+	})
 	c := dialFaktory(t, b)
 	held := fktState(t, c).Data.Sets["working"]
 	if held >= jobs {

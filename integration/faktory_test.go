@@ -144,8 +144,8 @@ func TestFaktoryScheduledJobIsReadyWhenDue(t *testing.T) {
 	soon.At = due.UTC().Format(time.RFC3339Nano)
 	late.At = time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	check(t, c.Push(late))
+	awaitSets(t, c, "scheduled 1")
 	check(t, c.Push(soon))
-	awaitSets(t, c, "scheduled 2")
 	var got *faktory.Job
 	harness.Eventually(t, func() string {
 		var err error

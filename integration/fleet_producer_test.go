@@ -113,25 +113,24 @@ func (p *producer) turn(i int) error {
 
 // unique pushes a unique job, and the same again while the first one waits.
 func (p *producer) unique() error {
-	job := p.job("unique")
+	job, due := p.job("unique"), time.Now().Add(2*time.Second)
 	job.SetUniqueFor(600)
-	job.At = time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339Nano)
+	job.At = due.UTC().Format(time.RFC3339Nano)
 	again := faktory.NewJob(job.Type, job.Args...)
 	again.Queue = job.Queue
 	again.SetUniqueFor(600)
 	if err := p.push(job, "unique", mustEnd); err != nil {
 		return err
 	}
-	begin := time.Now()
 	_, err := p.retry(func(c *faktory.Client) error { return c.Push(again) })
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "NOTUNIQUE"):
 		p.l.note(again, "twin", mustStay, false)
 	case err != nil:
 		return fmt.Errorf("second push of a unique job: %w", err)
-	case time.Since(begin) < time.Second:
+	case time.Now().Before(due):
 		return fmt.Errorf("unique job %s was accepted again as %s", job.Jid, again.Jid)
-	default: // the broker was down so long that the first job may be done
+	default: // the first job was due meanwhile, and may be done
 		p.l.note(again, "twin", mustEnd, true)
 	}
 	return nil

@@ -83,7 +83,7 @@ func TestGearmandByItsOwnNameAndCommandLine(t *testing.T) {
 	}
 }
 
-func TestGearmandRejectsInvalidArguments(t *testing.T) {
+func TestGearmandRefusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"positional"}, {"--log", "x"}, {"--verbose=LOUD"}, {"--config-file=/does/not/exist"},

@@ -49,11 +49,14 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
-		at := layout{followers: c.name == followersName}
+		at := layout{at: atLeader}
+		if c.name == followersName {
+			at.at = atFollowers
+		}
 		for _, d := range optionalProtocols() {
 			if d.dialect == c.dialect && c.cluster {
 				at.optional = &d
-				c.start = func(dir string) (*running, error) { return startCluster(binary, dir, at) }
+				c.start = at.starter(binary)
 				return c
 			}
 			if d.dialect == c.dialect {
@@ -67,7 +70,7 @@ func ready(t *testing.T, c contender) contender {
 		switch c.name {
 		case clusterName, followersName:
 			at.addr = addr
-			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, at) }
+			c.start = at.starter(binary)
 			return c
 		case unixName:
 			c.start = func(dir string) (*running, error) { return unixBroker(binary, dir) }

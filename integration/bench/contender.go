@@ -89,7 +89,12 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 				all[i].contenders = append(all[i].contenders, earlier(built.before, subject, p)...)
 			}
 		}
-		all[i].contenders = append(all[i].contenders, clusters(built, missing, p)...)
+		like, at := contender{dialect: p.dialect, share: 0.5}, layout{addr: p.addr}
+		all[i].contenders = append(all[i].contenders, clusters(built, missing, like, at)...)
+		if share > 0 && p.dialect == (gearman{}) {
+			at.secure = true
+			all[i].contenders = append(all[i].contenders, clusters(built, missing, like, at)...)
+		}
 	}
 	all[0].contenders = append(all[0].contenders, contender{
 		name: unixName, dialect: gearman{}, share: 1, ours: true, missing: missing["broker"],
@@ -111,8 +116,8 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		})
 	}
 	overHTTP.contenders = append(overHTTP.contenders,
-		nodesOf(built.broker, missing, contender{dialect: httpAPI{}, share: 0.1}, layout{addr: httpAddr})...)
-	return append(append(all, overHTTP), optionalGroups(built.broker, missing, durabilities)...)
+		clusters(built, missing, contender{dialect: httpAPI{}, share: 0.1}, layout{addr: httpAddr})...)
+	return append(append(all, overHTTP), optionalGroups(built, missing, durabilities)...)
 }
 
 // earlier returns an earlier program of the broker, and today's a second time, which shows the noise.
@@ -140,29 +145,33 @@ func beanstalkds(missing map[string]string) []contender {
 	}}
 }
 
-// clusters are three nodes of the broker, and of an earlier one.
-func clusters(built programs, missing map[string]string, p protocol) []contender {
-	all := nodesOf(built.broker, missing, contender{dialect: p.dialect, share: 0.5}, layout{addr: p.addr})
-	if built.before != "" {
-		all = append(all, contender{
-			name: "before, cluster of 3", dialect: p.dialect, share: 0.5, cluster: true,
-			start: func(dir string) (*running, error) { return startCluster(built.before, dir, layout{addr: p.addr}) },
-		})
+// clusters are three nodes of the broker, and of an earlier one, with the clients at the leader, and at the others. If
+// each node has a share of the processors, clients are at all of them in place of the leader.
+func clusters(built programs, missing map[string]string, like contender, l layout) (all []contender) {
+	names := map[placement]string{atLeader: clusterName, atFollowers: followersName, atAll: allName}
+	ways := []placement{atLeader, atFollowers}
+	if share > 0 {
+		ways = []placement{atAll, atFollowers}
+	}
+	like.cluster, like.missing = true, missing["broker"]
+	for _, at := range ways {
+		l.at = at
+		today, before := like, like
+		today.ours, today.name = true, names[at]+l.suffix()
+		today.start = l.starter(built.broker)
+		all = append(all, today)
+		if built.before != "" {
+			before.only = today.name
+			before.name = "before, " + strings.TrimPrefix(today.name, "broker ")
+			before.start = l.starter(built.before)
+			all = append(all, before)
+		}
 	}
 	return all
 }
 
-// nodesOf are three nodes of the broker, with the clients at the leader, and at the others.
-func nodesOf(binary string, missing map[string]string, like contender, l layout) []contender {
-	like.ours, like.cluster, like.missing = true, true, missing["broker"]
-	all := []contender{like, like}
-	for i, name := range []string{clusterName, followersName} {
-		at := l
-		at.followers = name == followersName
-		all[i].name = name
-		all[i].start = func(dir string) (*running, error) { return startCluster(binary, dir, at) }
-	}
-	return all
+func (l layout) starter(binary string) func(dir string) (*running, error) {
+	return func(dir string) (*running, error) { return startCluster(binary, dir, l) }
 }
 
 // faktoryName is the Faktory server with its Redis.
@@ -202,6 +211,9 @@ const clusterName = "broker cluster of 3"
 
 // followersName is the same with the clients at the nodes that follow.
 const followersName = clusterName + ", at followers"
+
+// allName is the same with the clients at all nodes.
+const allName = clusterName + ", at all nodes"
 
 // protocol is one of the broker's protocols.
 type protocol struct {

@@ -13,6 +13,12 @@
 // three replicas and sync_interval always, which is used as a work queue: publish, pull one, acknowledge, each answered
 // by the servers. The first run builds the NATS server.
 //
+// On one machine all nodes share the processors, so that work which moves from one to another gains nothing. With
+// -share each node has a part of them to itself, and no more. Clients are at all nodes, and at those that follow, over
+// TLS too. Beside an earlier program, that shows what the machines of a cluster do together:
+//
+//	go run -C integration ./bench -share 0.4 -before OLD -servers cluster -protocols gearman,sqs -modes a -clients 64
+//
 // Modes that compare, all with 256-byte bodies:
 //
 //	a  background jobs: 8 producers with 64 submissions in flight each, 8 workers at the same time

@@ -45,6 +45,8 @@ func main() {
 			s.servers, err = regexp.Compile(text)
 			return err
 		})
+	flag.Float64Var(&share, "share", 0, "processors that each node of a cluster gets, 0.1 or more, with clients at "+
+		"all nodes, over TLS too; 0: no limit; needs root")
 	flag.StringVar(&profiles, "profiles", "",
 		"folder for processor profiles of the broker in modes that compare, which peers then take no part in")
 	studyFlags(&s)
@@ -88,7 +90,7 @@ func studyFlags(s *settings) {
 	flag.Var((*number)(&s.fan), "fan", "j: jobs that wait for one job")
 }
 
-// check rejects settings that would measure nothing.
+// check refuses settings that would measure nothing.
 func (s *settings) check() error {
 	var letters, names []string
 	for _, m := range modes() {

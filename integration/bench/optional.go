@@ -45,20 +45,20 @@ func optionalNames() (names []string) {
 	return names
 }
 
-func optionalGroups(binary string, missing map[string]string, durabilities []string) (all []group) {
+func optionalGroups(built programs, missing map[string]string, durabilities []string) (all []group) {
 	for _, d := range optionalProtocols() {
 		g := group{name: d.name, contenders: d.peers(missing)}
 		for _, durability := range durabilities {
 			g.contenders = append(g.contenders, contender{
 				name: "broker " + durability, dialect: d.dialect, share: d.share, ours: true,
 				missing: missing["broker"],
-				start:   func(dir string) (*running, error) { return d.broker(binary, dir, durability) },
+				start:   func(dir string) (*running, error) { return d.broker(built.broker, dir, durability) },
 			})
 		}
 		if d.name == sqsName {
 			g.contenders = append(g.contenders,
-				nodesOf(binary, missing, contender{dialect: d.dialect, share: d.share}, layout{optional: &d})...)
-			g.contenders = append(g.contenders, apiContenders(binary, missing, durabilities)...)
+				clusters(built, missing, contender{dialect: d.dialect, share: d.share}, layout{optional: &d})...)
+			g.contenders = append(g.contenders, apiContenders(built.broker, missing, durabilities)...)
 		}
 		all = append(all, g)
 	}

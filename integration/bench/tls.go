@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 
 	"broker/integration/server"
 )
@@ -30,18 +31,22 @@ const limitTLSEnv = "BENCH_LIMIT_TLS"
 
 // tlsBroker starts a broker with TLS and the process that encrypts.
 func tlsBroker(binary, dir string) (*running, error) {
-	cert, key, err := server.Certificate(dir, "broker")
+	config, cert, err := gearmanTLS(dir, "broker")
 	if err != nil {
 		return nil, err
 	}
-	o := server.BrokerOptions{
-		Binary: binary, Durability: "none", Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key),
-	}
+	o := server.BrokerOptions{Binary: binary, Durability: "none", Config: config}
 	r, err := launch(dir, o, func(b *server.BrokerServer) string { return b.Gearman })
 	if err != nil {
 		return nil, err
 	}
 	return r, r.encrypt(dir, cert)
+}
+
+// gearmanTLS makes a certificate, and the settings of a broker that uses it.
+func gearmanTLS(dir, owner string) (config, cert string, err error) {
+	cert, key, err := server.Certificate(dir, owner)
+	return fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key), cert, err
 }
 
 // startLimitTLS starts the limit server with TLS and the process that encrypts.
@@ -58,20 +63,26 @@ func startLimitTLS(dir string) (*running, error) {
 	return r, r.encrypt(dir, cert)
 }
 
-// encrypt starts a process that encrypts for the clients of a server. If that fails, it stops the server.
+// encrypt starts a process that encrypts for each address of the clients of a server. If that fails, it stops the
+// server.
 func (r *running) encrypt(dir, cert string) error {
-	secured, stop := r.addr, r.stop
-	tunnel, err := startSelf(dir, "tunnel", func(addr string) string {
-		return fmt.Sprintf("%s=%s %s %s", tunnelEnv, addr, secured, cert)
-	})
-	if err != nil {
-		stop()
-		return err
+	var addrs []string
+	for secured := range strings.SplitSeq(r.addr, ",") {
+		stop := r.stop
+		tunnel, err := startSelf(dir, "tunnel", func(addr string) string {
+			return fmt.Sprintf("%s=%s %s %s", tunnelEnv, addr, secured, cert)
+		})
+		if err != nil {
+			stop()
+			return err
+		}
+		addrs = append(addrs, tunnel.addr)
+		r.stop = func() {
+			tunnel.stop()
+			stop()
+		}
 	}
-	r.addr, r.stop = tunnel.addr, func() {
-		tunnel.stop()
-		stop()
-	}
+	r.addr = strings.Join(addrs, ",")
 	return nil
 }
 

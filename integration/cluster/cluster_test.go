@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -22,7 +23,8 @@ type cluster struct {
 	list    string
 	network *network // nil: the nodes call each other directly
 
-	committed bool // leases are committed before workers get their jobs
+	committed bool         // leases are committed before workers get their jobs
+	down      atomic.Int32 // 1 + the index of the node that is being upgraded; 0: none
 }
 
 // view is the answer to GET /api/v1/cluster.

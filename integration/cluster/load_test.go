@@ -14,9 +14,10 @@ import (
 // jobNumbers numbers the jobs of all loads, some of which use one cluster after the other.
 var jobNumbers atomic.Uint64
 
-// load is clients of all protocols at all nodes.
+// load is clients of several protocols at all nodes.
 type load struct {
 	c       *cluster
+	of      []protocol
 	history history
 	stop    chan struct{}
 	clients sync.WaitGroup
@@ -30,14 +31,22 @@ type load struct {
 
 // begin starts the clients: of each protocol a producer and a worker at every node.
 func (c *cluster) begin() *load {
-	l := &load{c: c, stop: make(chan struct{}), lastAck: time.Now()}
+	l := c.beginOf(protocols)
 	for _, n := range c.nodes {
-		for _, p := range protocols {
+		l.clients.Go(func() { l.produceKeys(n) })
+		l.clients.Go(func() { l.workKeys(n, l.stop) })
+	}
+	return l
+}
+
+// beginOf starts a producer and a worker of each protocol at every node.
+func (c *cluster) beginOf(all []protocol) *load {
+	l := &load{c: c, of: all, stop: make(chan struct{}), lastAck: time.Now()}
+	for _, n := range c.nodes {
+		for _, p := range all {
 			l.clients.Go(func() { l.produce(n, p) })
 			l.clients.Go(func() { l.work(n, p, l.stop) })
 		}
-		l.clients.Go(func() { l.produceKeys(n) })
-		l.clients.Go(func() { l.workKeys(n, l.stop) })
 	}
 	return l
 }
@@ -150,7 +159,7 @@ func (l *load) finish(t *testing.T) {
 	l.clients.Wait()
 	drained := make(chan struct{})
 	var workers sync.WaitGroup
-	for _, p := range protocols {
+	for _, p := range l.of {
 		workers.Go(func() { l.work(l.c.nodes[l.c.leader()], p, drained) })
 	}
 	workers.Go(func() { l.workKeys(l.c.nodes[l.c.leader()], drained) })

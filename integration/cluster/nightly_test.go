@@ -48,6 +48,17 @@ func TestManyFaults(t *testing.T) {
 	}
 }
 
+// Of 50 kills of the leader, at least 99 of 100 connections at the other nodes see no more than a pause.
+func TestClientsOutliveManyKills(t *testing.T) {
+	opened, ended, pauses := killLeaders(t, 50)
+	if ended*100 > opened {
+		t.Errorf("%d of %d connections have ended", ended, opened)
+	}
+	if worst := pauses[len(pauses)-1]; worst > time.Second {
+		t.Errorf("a client paused for %v", worst)
+	}
+}
+
 // A node that lost a store of a gigabyte gets a copy while clients work. It says how long that takes, and how much
 // slower they are: on a machine that the three nodes share, the copy takes its processor time and disk from the leader
 // as well.

@@ -18,11 +18,7 @@ const raised = "all nodes read a newer format"
 // acknowledged is lost, and there is no way back afterwards.
 func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 	older := harness.BinaryBefore(t, "core/internal/record/format.go", "^const NewestFormat = ")
-	c := prepare(t, nil, "")
-	for _, n := range c.nodes {
-		n.Use(older)
-	}
-	c.start()
+	c := startOf(t, older)
 	l := c.begin()
 	first := c.follower()
 	for step := range size {
@@ -67,22 +63,34 @@ func TestClusterIsUpgradedUnderLoad(t *testing.T) {
 // serve over its link on, as that build does, whichever of the two leads; in the end all are linked.
 func TestClusterOfBytesIsUpgradedUnderLoad(t *testing.T) {
 	t.Run("without links", func(t *testing.T) {
-		upgradeOfBytes(t, harness.BinaryBefore(t, "core/remote/link.go", "^const Format = "), true)
+		c := startOf(t, harness.BinaryBefore(t, "core/remote/link.go", "^const Format = "))
+		c.upgradeOneByOne(c.begin(), func(step, i int) {
+			if step == 0 {
+				c.logs(i, "bytes of clients are passed on")
+			}
+		})
 	})
 	t.Run("with links for three protocols", func(t *testing.T) {
-		upgradeOfBytes(t, harness.BinaryBefore(t, "cmd/broker/process/shared.go", "^type frontLeader "), false)
+		c := startOf(t, harness.BinaryBefore(t, "cmd/broker/process/shared.go", "^type frontLeader "))
+		c.upgradeOneByOne(c.begin(), func(int, int) {})
 	})
 }
 
-// upgradeOfBytes upgrades a cluster of an older program. unlinked means that it knows no links.
-func upgradeOfBytes(t *testing.T, older string, unlinked bool) {
+// startOf starts a cluster of an older program.
+func startOf(t *testing.T, older string) *cluster {
 	t.Helper()
 	c := prepare(t, nil, "")
 	for _, n := range c.nodes {
 		n.Use(older)
 	}
-	c.start()
-	l := c.begin()
+	return c.start()
+}
+
+// upgradeOneByOne upgrades all nodes under load, and checks what the clients saw. The node that is upgraded first leads
+// then. upgraded is called after each step with the node that is upgraded.
+func (c *cluster) upgradeOneByOne(l *load, upgraded func(step, i int)) {
+	t := c.t
+	t.Helper()
 	first := c.follower()
 	for step := range size {
 		i := (first + step) % size
@@ -91,16 +99,16 @@ func upgradeOfBytes(t *testing.T, older string, unlinked bool) {
 		}
 		c.progress(l)
 		l.resetGap()
+		c.down.Store(int32(i + 1))
 		if code := terminate(t, c.nodes[i]); code != 0 {
 			t.Errorf("n%d: exit code %d", i+1, code)
 		}
 		c.progress(l) // without it
 		c.nodes[i].Use(harness.Binary(t))
 		c.restart(i)
+		c.down.Store(0)
 		t.Logf("n%d is upgraded; longest without an acknowledgement %v", i+1, l.resetGap().Round(10*time.Millisecond))
-		if step == 0 && unlinked {
-			c.logs(i, "bytes of clients are passed on")
-		}
+		upgraded(step, i)
 		c.progress(l)
 	}
 	c.awaitLinks()

@@ -22,7 +22,7 @@ func TestQueuesAreOperated(t *testing.T) {
 	}
 	b.open("/jobs?queue=emails&state=ready")
 	b.run(chromedp.Click("td.main a"))
-	b.wants("The queue is paused since")
+	b.wants("The queue is paused (")
 	b.open("/queues")
 	b.run(chromedp.Click(`input[value="emails"]`), chromedp.WaitEnabled(`button[value="resume"]`),
 		chromedp.Click(`button[value="resume"]`))

@@ -144,11 +144,26 @@ func (b *browser) still(ctx context.Context) (err error) {
 	return err
 }
 
-// live makes the pages live that are opened from now on.
+// live makes the pages live that are opened from now on. They count the changes that they hear of.
 func (b *browser) live() {
 	b.t.Helper()
 	b.run(page.RemoveScriptToEvaluateOnNewDocument(b.stills),
-		chromedp.Evaluate(`location.protocol !== "about:" && sessionStorage.removeItem("live")`, nil))
+		chromedp.Evaluate(`location.protocol !== "about:" && sessionStorage.removeItem("live")`, nil),
+		chromedp.ActionFunc(func(ctx context.Context) error {
+			_, err := page.AddScriptToEvaluateOnNewDocument(
+				`var changes = 0; document.addEventListener('changed', () => { changes++; });`).Do(ctx)
+			return err
+		}))
+}
+
+// afterChange waits until a live page hears of a change since an action began, and for as long as a refresh takes.
+func (b *browser) afterChange(action func()) {
+	b.t.Helper()
+	var before int
+	b.eval(`changes`, &before)
+	action()
+	await(b, fmt.Sprintf(`changes > %d`, before), true)
+	b.run(chromedp.Sleep(100 * time.Millisecond))
 }
 
 func mustParse(t *testing.T, text string) *url.URL {
@@ -261,12 +276,31 @@ func (b *browser) lacks(text string) string {
 	return ""
 }
 
-// eval runs a script in the page.
+// eval runs a script in the page. For what a live page is about to show, there is await.
 func (b *browser) eval(script string, into any) {
 	b.t.Helper()
-	b.run(chromedp.Evaluate(script, into, func(p *runtime.EvaluateParams) *runtime.EvaluateParams {
+	b.run(evaluate(script, into))
+}
+
+func evaluate(script string, into any) chromedp.Action {
+	return chromedp.Evaluate(script, into, func(p *runtime.EvaluateParams) *runtime.EvaluateParams {
 		return p.WithAwaitPromise(true)
-	}))
+	})
+}
+
+// await waits until a script in the page has a value. The page may be left meanwhile.
+func await[T comparable](b *browser, script string, want T) {
+	b.t.Helper()
+	harness.Eventually(b.t, func() string {
+		var got T
+		if err := chromedp.Run(b.ctx, evaluate(script, &got)); err != nil {
+			return fmt.Sprintf("%s: %v", script, err)
+		}
+		if got != want {
+			return fmt.Sprintf("%s is %v, want %v", script, got, want)
+		}
+		return ""
+	})
 }
 
 // focus focuses an element as soon as there is one. In one step: a page that renews itself may replace it between two.

@@ -59,27 +59,25 @@ func TestRowsStandStillUnderPointerAndFocus(t *testing.T) {
 	b.open("/queues?sort=name")
 	x, y := place()
 	b.run(chromedp.MouseEvent(input.MouseMoved, x, y))
-	shell(t, broker, "for q in aa ab ac; do broker push $q x; done; broker push imports row")
+	shell(t, broker, "for q in alpha amber apple; do broker push $q x; done; broker push imports row")
 	b.wants("3 new")
 	stands(y, "imports")
-	var ready string
-	b.eval(`document.querySelector('a.name[href="queues/imports"]').closest('tr').querySelector('[data-label="Ready"]').innerText`,
-		&ready)
-	if ready != "1" {
-		t.Errorf("the row under the pointer shows %s ready jobs, want 1", ready)
-	}
+	// its own change
+	await(b, `document.querySelector('a.name[href="queues/imports"]').closest('tr').querySelector('[data-label="Ready"]').innerText`,
+		"1")
+	stands(y, "imports")
 	b.run(chromedp.Click("[data-take]"))
-	b.wants("ab")
+	b.wants("amber")
 	if _, now := place(); now <= y {
 		t.Error("the new rows are taken, and the row is where it was")
 	}
 	b.run(chromedp.MouseEvent(input.MouseMoved, 1, 1), focus(`a.name[href="queues/imports"]`))
 	_, y = place()
-	shell(t, broker, "broker push ad x")
+	shell(t, broker, "broker push array x")
 	b.wants("1 new")
 	stands(y, "imports")
 	b.eval(`document.activeElement.blur()`, nil)
-	b.wants("ad") // without a click
+	b.wants("array") // without a click
 	b.run(chromedp.WaitNotVisible("[data-take]"))
 	b.clean("rows that stand still")
 }
@@ -93,8 +91,7 @@ func TestFocusSurvivesARefresh(t *testing.T) {
 	b.open("/queues?sort=-ready")
 	for i, what := range []string{`a.name[href="queues/imports"]`, `button[name="theme"]`, `thead a[href*="sort"]`} {
 		b.run(focus(what))
-		fill(t, broker, 100, 3+i) // other rows, in another order
-		b.awaitRefresh()
+		b.afterChange(func() { fill(t, broker, 100, 3+i) }) // other rows, in another order
 		var kept bool
 		b.eval(`document.activeElement === document.querySelector('`+what+`')`, &kept)
 		if !kept {
@@ -135,9 +132,9 @@ func TestTimesAreShownAsTheUserChooses(t *testing.T) {
 	if utc[len(utc)-5:] == local[len(local)-5:] {
 		t.Errorf("the clock is %s in UTC and %s in Adelaide", utc, local)
 	}
-	shell(t, broker, "broker push other x")
-	b.awaitRefresh()
-	b.awaitRefresh()
+	for range 2 {
+		b.afterChange(func() { shell(t, broker, "broker push other x") })
+	}
 	if again := shown("td.when time", clock); again != local {
 		t.Errorf("after a refresh the page shows %s", again)
 	}

@@ -78,14 +78,7 @@ func TestPagesAreLive(t *testing.T) {
 	broker.Crash()
 	b.wants("Connection lost.")
 	broker.Restart()
-	harness.Eventually(t, func() string {
-		var lost bool
-		b.eval(`document.getElementById('offline').classList.contains('shown')`, &lost)
-		if lost {
-			return "the page does not see that the connection is back"
-		}
-		return ""
-	})
+	await(b, `document.getElementById('offline').classList.contains('shown')`, false)
 }
 
 // TestPagesAreLiveThoughScriptsComeSlowly holds back all scripts but htmx, which looks for its extensions early.
@@ -110,13 +103,6 @@ func TestPagesAreLiveThoughScriptsComeSlowly(t *testing.T) {
 	b.clean("a page with slow scripts")
 }
 
-// awaitRefresh waits until the page gets the event of a change, and for as long as a refresh takes.
-func (b *browser) awaitRefresh() {
-	b.t.Helper()
-	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`,
-		nil)
-}
-
 // There is no later change whose refresh would show this one too.
 func TestAChangeDuringASelectionIsShownAfterIt(t *testing.T) {
 	t.Parallel()
@@ -126,9 +112,8 @@ func TestAChangeDuringASelectionIsShownAfterIt(t *testing.T) {
 	b.open("/queues")
 	box := `td input[name="id"][value="emails"]`
 	b.run(chromedp.Click(box))
-	b.awaitRefresh()
-	shell(t, broker, "broker push below-it x")
-	b.awaitRefresh()
+	await(b, `changes > 0`, true) // the broker announces the state that a stream begins with
+	b.afterChange(func() { shell(t, broker, "broker push below-it x") })
 	var text string
 	b.run(chromedp.Text("main", &text, chromedp.ByQuery))
 	if strings.Contains(text, "below-it") {

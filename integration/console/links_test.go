@@ -103,8 +103,14 @@ func TestCopiedCommandsSubmitTheJobAgain(t *testing.T) {
 		t.Fatalf("the page has commands for %q", labels)
 	}
 	for i, label := range labels {
-		b.run(chromedp.Click(fmt.Sprintf(".copyline:nth-of-type(%d) button", i+1)))
-		b.wants("Copied")
+		button := fmt.Sprintf(".copyline:nth-of-type(%d) button", i+1)
+		b.eval(fmt.Sprintf(`(() => { // the button says so for a second
+			const button = document.querySelector('%s');
+			window.copied = '';
+			new MutationObserver(() => { if (button.textContent === 'Copied') copied = button.dataset.copy; }).observe(button, { childList: true });
+		})()`, button), nil)
+		b.run(chromedp.Click(button))
+		await(b, `copied !== ''`, true)
 		var command string
 		b.eval(`navigator.clipboard.readText()`, &command)
 		// nc is not everywhere; bash can do as much.

@@ -93,7 +93,7 @@ func playStuckQueues(t *testing.T) {
 		"tenants": "At most 1 job of the key acme may run at once, and 1 is running.",
 		"ordered": "1 earlier job of the key acme is not done.",
 		"busy":    "Its 1 worker is busy with 1 job: seq:",
-		"chain":   "It comes after 1 job: seq:",
+		"chain":   "comes after 1 job: seq:",
 	}
 	b.open("/queues")
 	for queue, cause := range causes {

@@ -96,8 +96,7 @@ func TestPagesAreLiveWithoutSharedWorkers(t *testing.T) {
 		return err
 	}))
 	b.open("/queues")
-	shell(t, broker, "broker push brand-new x")
-	b.awaitRefresh()
+	b.afterChange(func() { shell(t, broker, "broker push brand-new x") })
 	b.wants("brand-new")
 	b.clean("a page with its own stream")
 }

@@ -40,6 +40,7 @@ type Ledger struct {
 	mu       sync.Mutex           // guards what follows
 	sent     map[string]bool      // acknowledged
 	deleted  map[string]time.Time // when the deletion was acknowledged
+	events   map[string][]string  // what happened to each message, in order
 	returned []string             // requested and received after the deletion was acknowledged
 	swapped  []string             // received in a group before an earlier one was deleted
 	tried    map[string]bool      // deletions that were requested
@@ -56,7 +57,13 @@ func NewLedger(ctx context.Context, c *sqs.Client, queue string) (*Ledger, error
 	}
 	return &Ledger{
 		url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]time.Time{}, tried: map[string]bool{},
+		events: map[string][]string{},
 	}, nil
+}
+
+// note notes what happened to a message. The caller holds mu.
+func (l *Ledger) note(body, format string, args ...any) {
+	l.events[body] = append(l.events[body], time.Now().Format("15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
 // Missing names a message that was sent and is not deleted yet; empty: there is none.
@@ -77,6 +84,10 @@ func (l *Ledger) Verdict() (sent int, wrong error) {
 	defer l.mu.Unlock()
 	if len(l.returned) > 0 || len(l.swapped) > 0 {
 		wrong = fmt.Errorf("came back %v, out of order %v", l.returned, l.swapped)
+		for _, body := range append(l.returned, l.swapped...) {
+			body, _, _ = strings.Cut(body, " ")
+			wrong = fmt.Errorf("%w\n%s:\n\t%s", wrong, body, strings.Join(l.events[body], "\n\t"))
+		}
 	}
 	return len(l.sent), wrong
 }
@@ -90,7 +101,15 @@ func (l *Ledger) Produce(ctx context.Context, group string, clients ...*sqs.Clie
 			QueueUrl: l.url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &body,
 		}
 		for {
-			if _, err := clients[at%len(clients)].SendMessage(context.WithoutCancel(ctx), in); err == nil {
+			out, err := clients[at%len(clients)].SendMessage(context.WithoutCancel(ctx), in)
+			l.mu.Lock()
+			if err != nil {
+				l.note(body, "send: %v", err)
+			} else {
+				l.note(body, "sent as %s, %s", *out.MessageId, *out.SequenceNumber)
+			}
+			l.mu.Unlock()
+			if err == nil {
 				break
 			}
 			at++
@@ -129,6 +148,7 @@ func (l *Ledger) handle(ctx context.Context, m *types.Message, asked time.Time, 
 	n, _ := strconv.Atoi(number)
 	before := fmt.Sprintf("%s-%d", group, n-1)
 	l.mu.Lock()
+	l.note(*m.Body, "received %s as asked at %s with %v", *m.MessageId, asked.Format("05.000000"), m.Attributes)
 	if at := l.deleted[*m.Body]; !at.IsZero() && at.Before(asked) {
 		l.returned = append(l.returned, *m.Body)
 	}
@@ -138,8 +158,12 @@ func (l *Ledger) handle(ctx context.Context, m *types.Message, asked time.Time, 
 	l.tried[*m.Body] = true
 	l.mu.Unlock()
 	for at := 0; ctx.Err() == nil; at++ {
+		asked := time.Now()
 		_, err := clients[at%len(clients)].DeleteMessage(ctx,
 			&sqs.DeleteMessageInput{QueueUrl: l.url, ReceiptHandle: m.ReceiptHandle})
+		l.mu.Lock()
+		l.note(*m.Body, "deleted as asked at %s through %d: %v", asked.Format("05.000000"), at, err)
+		l.mu.Unlock()
 		if refused := smithy.APIError(nil); errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultClient {
 			return // the handle has expired: the message comes again
 		}

@@ -89,11 +89,13 @@ $flows = [
         same(null, $queue->pop());
     },
     'later' => function () use ($queue) {
-        $queue->later(2, 'Mail', ['to' => 'Bob']);
+        $late = $queue->later(3600, 'Mail', ['to' => 'Eve']);
         same(null, $queue->pop());
         same('1', $queue->getPheanstalk()->statsTube('laravel')['current-jobs-delayed']);
+        $queue->deleteMessage('laravel', $late->getId());
+        $queue->later(2, 'Mail', ['to' => 'Bob']);
         sleep(2);
-        for ($i = 0; !($job = $queue->pop()) && $i < 100; $i++) {
+        for ($i = 0; !($job = $queue->pop()) && $i < 1000; $i++) {
             usleep(20000);
         }
         same(['to' => 'Bob'], $job->payload()['data']);
