@@ -67,7 +67,7 @@ func TestHostileBrokerIsHostileInEveryProtocol(t *testing.T) {
 		"faktory": func(t *testing.T, at string) {
 			t.Helper()
 			c, err := harness.OpenFaktory(&harness.Broker{BrokerServer: &server.BrokerServer{Faktory: at}},
-				3*time.Second)
+				harness.Patience)
 			check(t, err)
 			defer func() { _ = c.Close() }() // the connection may be lost
 			_ = c.Push(faktory.NewJob("mail", 1))

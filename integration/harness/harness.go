@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,9 +153,7 @@ func Start(t testing.TB, o Options) *Broker {
 		return startFollower(t, o)
 	}
 	b := Prepare(t, o)
-	if err := b.BrokerServer.Start(); err != nil {
-		t.Fatal(err)
-	}
+	b.Restart()
 	return b
 }
 
@@ -232,12 +231,28 @@ func (b *Broker) Crash() {
 	b.Process.Kill()
 }
 
-// Restart starts the broker again on its data and ports.
+// qlessServes is in the log once clients of Qless no longer get LOADING, which is after the broker is ready.
+const qlessServes = "qless serves its clients"
+
+// Restart starts the broker again on its data and ports, and waits until it serves the clients of all of them.
 func (b *Broker) Restart() {
 	b.t.Helper()
+	served := 0
+	if b.Process != nil {
+		served = strings.Count(b.Output(), qlessServes)
+	}
 	if err := b.BrokerServer.Start(); err != nil {
 		b.t.Fatal(err)
 	}
+	if !slices.Contains(b.Argv(), "--qless") {
+		return
+	}
+	Eventually(b.t, func() string {
+		if strings.Count(b.Output(), qlessServes) == served {
+			return "Qless does not serve its clients:\n" + b.Tail()
+		}
+		return ""
+	})
 }
 
 // Terminate sends SIGTERM and returns the exit code and the duration of the shutdown.
