@@ -73,7 +73,7 @@ func (t *tx) adopt(n *found) *job {
 	if !ok || i.Job == nil {
 		return nil
 	}
-	jid := i.Job.Identity()
+	jid := own(i.Job.Identity()) // the table keeps it, and it is part of the job's record
 	j := t.m.jobs.get(jid)
 	if j == nil {
 		j = t.create(jid)

@@ -48,7 +48,7 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	if info.Job == nil {
 		return
 	}
-	jid := info.Job.Identity()
+	jid := own(info.Job.Identity()) // the table keeps it, and it is part of the job's record
 	seen := brokerJob{
 		seq: info.Seq, state: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt,
 		priority: info.Priority,

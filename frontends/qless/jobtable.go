@@ -99,7 +99,7 @@ func (t *jobTable) load(jid string, document []byte) (packed string) {
 }
 
 // attach adds the state in the broker to a packed job. It returns false if the state differs from the document, or if
-// it would have to open the job to compare.
+// it would have to open the job to compare. The table keeps jid.
 func (t *jobTable) attach(jid string, b *brokerJob) bool {
 	p := t.packed[jid]
 	if len(p) <= unattached || p[0] != 0 || b.leased {
@@ -112,7 +112,7 @@ func (t *jobTable) attach(jid string, b *brokerJob) bool {
 	e := encoder{make([]byte, 0, 64+len(p))}
 	b.append(&e)
 	t.packed[jid] = string(append(e.b, p[1:]...))
-	t.jids[b.seq] = own(jid) // a copy, because jid may be part of a larger record
+	t.jids[b.seq] = jid
 	return true
 }
 
