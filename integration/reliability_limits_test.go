@@ -149,16 +149,19 @@ func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 		equal(t, "status", resp.StatusCode, http.StatusOK)
 	}
 	var all []*rawConn
+	var used []time.Time
 	for range most {
 		s := dialRawConn(t, b.HTTP)
 		request(s)
-		all = append(all, s)
+		all, used = append(all, s), append(used, time.Now())
+		request(all[0])
+		used[0] = time.Now()
 	}
-	request(all[0]) // the second one is the least recently used
-	request(dialRawConn(t, b.HTTP))
+	request(dialRawConn(t, b.HTTP)) // the second one is the least recently used
 	equal(t, "the least recently used connection receives", all[1].cutOff(), "")
 	for i, s := range all {
-		if i != 1 {
+		// Without a login it may be idle for 10 s: on a busy machine the first ones are closed for that by now.
+		if i != 1 && time.Since(used[i]) < 5*time.Second {
 			request(s)
 		}
 	}
