@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -563,5 +564,44 @@ func TestReplacedLeaderDoesNotTellClientsThatItHasStopped(t *testing.T) {
 	}
 	if got := waiter.next(); len(got) != 1 || got[0].Kind != core.Assigned {
 		t.Errorf("the waiter got %+v", got)
+	}
+}
+
+// A job whose end was lost with its leader, and was asked again, has ended: the worker's connection is not closed for a
+// lease that the leader after that does not know.
+func TestLeaseWhoseEndWasAskedAgainIsOver(t *testing.T) {
+	for name, holder := range map[string]core.Holder{
+		"of the connection": core.HeldByConn, "exclusive": core.HeldByNobody,
+	} {
+		for _, ephemeral := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, ephemeral %t", name, ephemeral), func(t *testing.T) {
+				w := oneAfterTheOther(t, false)
+				a, b := w.linked("a"), w.linked("b")
+				worker, client := open(t, a), open(t, b)
+				job := &core.Job{ID: "b", Queue: "q", Origin: core.Workq, Ephemeral: ephemeral}
+				w.told(client, client.do(&core.Submit{Tag: 1, Job: job, Watch: core.WatchStream})[0].Commit)
+				lease := exclusive(a.Now().Add(time.Hour))
+				lease.Holder = holder
+				leased := worker.do(lease)[0]
+				w.told(worker, leased.Commit)
+				end := &core.Complete{Tag: 3, Ref: core.Ref{Seq: leased.Seq}}
+				if holder != core.HeldByConn {
+					end.Authority = core.ByLeased
+				}
+				done := worker.do(end)[0]
+				if done.Kind != core.Accepted {
+					t.Fatalf("completed with %+v", done)
+				}
+				for i := range 2 {
+					w.fail(false, 0)
+					w.link(a, b)
+					other := &core.Job{ID: fmt.Sprint(i), Queue: "other", Origin: core.Workq}
+					newest := open(t, a).do(&core.Submit{Tag: 1, Job: other})[0].Commit
+					if !w.told(worker, max(done.Commit, newest)) {
+						t.Fatal("the worker's connection is closed")
+					}
+				}
+			})
+		}
 	}
 }

@@ -372,11 +372,14 @@ func (u *Uplink) give(c *client, r *core.Reply) (after func()) {
 // found is the reply to an operation that was lost. It returns false if it is not what the client was told.
 func (u *Uplink) found(c *client, l *lost, r *core.Reply) bool {
 	c.lost = slices.DeleteFunc(c.lost, func(o *lost) bool { return o == l })
+	var ended map[uint64]held
+	u.broker.noteReply(&c.kept, l.op, r, &ended)
 	if u.dependsOn(r.Commit) {
 		same := l.reply
 		same.Commit = r.Commit
 		u.broker.doubt(&asked{
-			client: c, commit: r.Commit - core.Commit(u.shift), ops: []core.Op{l.op}, replies: []core.Reply{same},
+			client: c, commit: r.Commit - core.Commit(u.shift), ended: ended,
+			ops: []core.Op{l.op}, replies: []core.Reply{same},
 		}, r.Commit)
 	}
 	return sameReply(l.op, &l.reply, r)
