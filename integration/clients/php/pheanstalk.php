@@ -135,7 +135,7 @@ $flows = [
         $job = $other->watchOnly('ttr')->reserve();
         same('x', $p->reserveWithTimeout(9)->getData());
         same(JobNotFoundException::class, thrown(fn() => $other->release($job)));
-        same('1', $p->statsJob($job)['timeouts']);
+        same(true, $p->statsJob($job)['timeouts'] >= 1); // on a busy machine the second reservation may have ended, too
         $p->delete($job);
     },
 ];
