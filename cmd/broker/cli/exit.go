@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -137,8 +138,13 @@ func hasExit(err error, codes ...int) bool {
 	return errors.As(err, &exit) && slices.Contains(codes, exit.Code)
 }
 
-// isRefused reports whether the broker has refused a request, so that it makes no sense to send it again.
+// isRefused reports whether the broker has refused a request, so that it makes no sense to send it again. A broker that
+// starts or stops, or has no leader, or does not know what came of it, has not refused it.
 func isRefused(err error) bool {
+	if p := (*problem)(nil); errors.As(err, &p) &&
+		slices.Contains([]int{http.StatusServiceUnavailable, http.StatusGatewayTimeout}, p.Status) {
+		return false
+	}
 	var exit *ExitError
 	return errors.As(err, &exit) && exit.Code != ExitUnreachable
 }

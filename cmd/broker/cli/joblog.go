@@ -55,7 +55,7 @@ type logFollower struct {
 }
 
 // follow reads until the job has ended or been removed, or the command is interrupted. It returns an error if the
-// broker refuses the request, or is unreachable at the first attempt.
+// broker refuses the request, or does not serve it at the first attempt.
 func (f *logFollower) follow(cmd *cobra.Command) error {
 	for {
 		state, err := f.read(cmd)

@@ -70,8 +70,8 @@ type eventStream struct {
 // errEnough ends a stream after the requested number of events.
 var errEnough = errors.New("enough events")
 
-// follow reads until it is interrupted. It returns an error if the broker refuses the request, or is unreachable at the
-// first attempt.
+// follow reads until it is interrupted. It returns an error if the broker refuses the request, or does not serve it at
+// the first attempt.
 func (s *eventStream) follow(cmd *cobra.Command) error {
 	connected := false
 	s.outage.say = func(format string, args ...any) { Say(cmd.ErrOrStderr(), "broker tail: "+format+"\n", args...) }
@@ -80,7 +80,7 @@ func (s *eventStream) follow(cmd *cobra.Command) error {
 		switch {
 		case errors.Is(err, errEnough) || cmd.Context().Err() != nil:
 			return nil
-		case isRefused(err) || !connected && hasExit(err, ExitUnreachable):
+		case isRefused(err) || !connected:
 			return err
 		}
 		_ = s.outage.failed(errors.New("connection lost")) // without patience, it is none

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -24,5 +28,28 @@ func TestTailShowsEventsOnOneLine(t *testing.T) {
 		if err := printEvent(&out, []byte(c.data), formatTable); err != nil || out.String() != c.want+"\n" {
 			t.Errorf("%s: error %v\n%q, want\n%q", c.data, err, out.String(), c.want)
 		}
+	}
+}
+
+// A broker that starts again, and a cluster between two leaders, have not refused the stream.
+func TestTailGoesOnOnceTheBrokerServesAgain(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 2 {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(rw, `{"title":"Service Unavailable","code":"starting","detail":"starting"}`)
+			return
+		}
+		_, _ = io.WriteString(rw, "data: {\"kind\":\"paused\",\"queue\":\"mail\"}\n\n")
+	}))
+	defer server.Close()
+	cmd := tailCommand()
+	cmd.SetArgs([]string{"--server", server.URL, "-n", "2"})
+	var out, log bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&log)
+	if err := cmd.Execute(); err != nil || asked != 3 || strings.Count(out.String(), "paused") != 2 {
+		t.Errorf("%v, asked %d times\n%s%s", err, asked, out.String(), log.String())
 	}
 }

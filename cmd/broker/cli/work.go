@@ -272,18 +272,24 @@ func (w *worker) finish(l *service.Lease, how string, body map[string]any) error
 	})
 }
 
-// report sends a report. It retries as long as the broker may come back. It prints an error and returns it.
+// report sends a report. It retries for a minute, as long as the broker may come back and the worker has not given it
+// up. It prints an error and returns it.
 func (w *worker) report(what string, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	var last error // of an attempt that was not cut off
 	for {
 		err := send(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
+			w.outage.answered()
 			return nil
+		case ctx.Err() == nil || last == nil:
+			last = err
 		}
-		if ctx.Err() != nil || isRefused(err) {
-			w.say("%s: %v", what, err)
-			return err
+		if ctx.Err() != nil || isRefused(err) || w.outage.failed(err) != nil {
+			w.say("%s: %v", what, last)
+			return last
 		}
 		pause(ctx, retryPause)
 	}
