@@ -57,6 +57,10 @@ func OpenGearman(s Servers) (Source, error) {
 	}
 	g.admin = newGearmanConn(admin)
 	g.relay = &relay{source: g.from, servers: s}
+	if err := g.served(); err != nil {
+		g.Close()
+		return nil, atBroker(err)
+	}
 	return g, nil
 }
 
@@ -150,17 +154,7 @@ func (g *gearman) Finish(ctx context.Context) error {
 		err = errors.Join(err, r.wait(ctx))
 	}
 	g.from.queue(packet.ResetAbilities)
-	return errors.Join(err, g.await())
-}
-
-// await returns when the source has handled all packets so far.
-func (g *gearman) await() error {
-	g.from.queue(packet.EchoReq, []byte("handled"))
-	if err := g.from.flush(); err != nil {
-		return err
-	}
-	_, err := g.from.expect(packet.EchoRes)
-	return err
+	return errors.Join(err, g.from.await())
 }
 
 // gearmanJob is a job that was taken from the source.
@@ -272,7 +266,7 @@ var (
 
 // submit submits jobs to this broker and, once they are acknowledged, ends them at the source. It keeps refused jobs
 // until Finish, so that the source does not hand them out again.
-func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, err error) {
+func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, _ error) {
 	var background []*gearmanJob
 	for _, j := range jobs {
 		if !j.foreground {
@@ -280,14 +274,18 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 		}
 	}
 	reasons := make(map[*gearmanJob]string)
-	if err := g.submitBackground(background, reasons); err != nil {
-		return batch, atBroker(err)
+	settled, lost := g.submitBackground(background, reasons)
+	if lost != nil {
+		jobs = background[:settled] // what this broker has acknowledged ends at the source
 	}
 	moved := make(map[string]int)
 	for _, j := range jobs {
 		if j.foreground {
-			if err := g.submitForeground(ctx, j, reasons); err != nil {
-				return batch, atBroker(err)
+			if lost == nil {
+				lost = g.submitForeground(ctx, j, reasons)
+			}
+			if lost != nil {
+				continue
 			}
 		}
 		reason, no := reasons[j]
@@ -307,40 +305,59 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 		batch.Moved = append(batch.Moved, Count{function, Ready, n})
 	}
 	if len(jobs) == 0 {
-		return batch, nil
+		return batch, atBroker(lost)
 	}
-	return batch, g.await()
+	return batch, errors.Join(atBroker(lost), g.from.await())
 }
 
-// submitBackground submits jobs and collects the errors of refused jobs. The broker closes the connection after a job
-// that is too large, sometimes before the importer has read the reply. If that happens twice at the same job, this job
-// is too large.
-func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]string) error {
+// submitBackground submits jobs and collects the errors of refused jobs. It returns the number of jobs that this broker
+// has acknowledged or refused. The broker closes the connection after a job that is too large, sometimes before the
+// importer has read the reply. If that happens twice at the same job, and the broker answers otherwise, this job is too
+// large.
+func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]string) (settled int, _ error) {
 	alone := false
-	for len(jobs) > 0 {
-		n := len(jobs)
+	for settled < len(jobs) {
+		rest := jobs[settled:]
 		if alone {
-			n = 1
+			rest = rest[:1]
 		}
-		answered, err := g.trySubmit(jobs[:n], reasons)
-		jobs = jobs[answered:]
+		answered, err := g.trySubmit(rest, reasons)
+		settled += answered
 		if err == nil {
 			alone = false
 			continue
 		}
-		conn, _, dialErr := g.servers.dial(g.servers.Target, GearmanPort)
-		if dialErr != nil {
-			return errors.Join(err, dialErr)
+		if err := g.reconnect(); err != nil {
+			return settled, err
 		}
-		_ = g.to.Close() // it is lost
-		g.to = newGearmanConn(conn)
 		if alone && answered == 0 {
-			reasons[jobs[0]] = err.Error()
-			jobs = jobs[1:]
+			reasons[rest[0]] = err.Error()
+			settled++
 		}
 		alone = !alone || answered > 0
 	}
-	return nil
+	return settled, nil
+}
+
+// reconnect replaces the connection to this broker, which is lost. It returns an error if the broker does not serve the
+// new one: then it has refused no job.
+func (g *gearman) reconnect() error {
+	_ = g.to.Close() // it is lost
+	conn, _, err := g.servers.dial(g.servers.Target, GearmanPort)
+	if err != nil {
+		return err
+	}
+	g.to = newGearmanConn(conn)
+	return g.served()
+}
+
+// served returns an error if this broker does not answer, such as a node of a cluster that has no leader.
+func (g *gearman) served() error {
+	err := g.to.await()
+	if errors.Is(err, errClosed) {
+		err = fmt.Errorf("%w before it answered; 'broker healthcheck' says whether it serves clients", err)
+	}
+	return err
 }
 
 // trySubmit submits jobs over one connection and returns the number of answered jobs.
@@ -375,8 +392,16 @@ func (g *gearman) submitForeground(ctx context.Context, j *gearmanJob, reasons m
 	}
 	err := r.submit(ctx, j)
 	var refusal serverError
+	isRefused := errors.As(err, &refusal)
+	if err != nil && !isRefused && r != g.relay && ctx.Err() == nil {
+		if lost := g.reconnect(); lost != nil {
+			r.close()
+			return lost
+		}
+		isRefused = true // it is too large
+	}
 	switch {
-	case errors.As(err, &refusal), err != nil && r != g.relay && ctx.Err() == nil:
+	case isRefused:
 		reasons[j] = err.Error()
 		if r != g.relay {
 			r.close()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 
 	"broker/frontends/gearman/packet"
 	"broker/migrate/wire"
@@ -82,6 +83,16 @@ func (c *gearmanConn) expect(kind packet.Type) (wire.Packet, error) {
 	return p, err
 }
 
+// await returns when the server has handled all packets so far. It echoes nothing, as a server may limit all bodies.
+func (c *gearmanConn) await() error {
+	c.queue(packet.EchoReq, nil)
+	if err := c.flush(); err != nil {
+		return err
+	}
+	_, err := c.expect(packet.EchoRes)
+	return err
+}
+
 // text sends a text command and returns the lines of the answer.
 func (c *gearmanConn) text(command string) ([]string, error) {
 	if _, err := io.WriteString(c, command+"\n"); err != nil {
@@ -110,7 +121,7 @@ var errClosed = errors.New("the server closed the connection")
 
 // lost returns an error that explains the end of a connection.
 func lost(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return errClosed
 	}
 	return err
