@@ -134,16 +134,28 @@ func notAnAddress(address string) error {
 	return fmt.Errorf("%q is not an address: expected HOST:PORT, a URL or unix:/path", address)
 }
 
+// ErrNoBroker means that nothing accepts connections at this broker's port.
+var ErrNoBroker = errors.New("no broker answers")
+
+// dialBroker connects to this broker.
+func (s *Servers) dialBroker(port string) (net.Conn, *url.URL, error) {
+	conn, u, err := s.dial(s.Target, port)
+	if refused := (*net.OpError)(nil); errors.As(err, &refused) && refused.Op == "dial" {
+		err = fmt.Errorf("%w: %w; name its port with --to", ErrNoBroker, err)
+	}
+	return conn, u, atBroker(err)
+}
+
 // dialBoth connects to the source and to this broker.
 func (s *Servers) dialBoth(port string) (from, to net.Conn, urls [2]*url.URL, err error) {
 	from, urls[0], err = s.dial(s.Source, port)
 	if err != nil {
 		return nil, nil, urls, atSource(err)
 	}
-	to, urls[1], err = s.dial(s.Target, port)
+	to, urls[1], err = s.dialBroker(port)
 	if err != nil {
 		_ = from.Close() // nothing was sent
-		return nil, nil, urls, atBroker(err)
+		return nil, nil, urls, err
 	}
 	if from.RemoteAddr().String() == to.RemoteAddr().String() &&
 		from.RemoteAddr().Network() == to.RemoteAddr().Network() {

@@ -55,10 +55,10 @@ func OpenRedis(s Servers, leased bool) (Source, error) {
 		from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased, refused: make(map[string]bool),
 		skip: make(map[string]int), paused: make(map[string]bool),
 	}
-	to, toURL, err := s.dial(s.Target, FaktoryPort)
+	to, toURL, err := s.dialBroker(FaktoryPort)
 	if err != nil {
 		r.Close()
-		return nil, atBroker(err)
+		return nil, err
 	}
 	r.to = &faktorySink{newRESPConn(to)}
 	if password, set := u.User.Password(); set {

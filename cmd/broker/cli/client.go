@@ -172,25 +172,36 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 		if cause := req.Context().Err(); cause != nil {
 			return nil, cause
 		}
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		if refused := tlsProblem(c.name, err); refused != nil {
-			return nil, refused
-		}
-		if lostAnswer(err) {
-			return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf("%w: %w", errLostAnswer, err)}
-		}
-		return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
-			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server, BROKER_URL or --context",
-			c.name, err)}
+		return nil, c.unanswered(err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	return nil, problemOf(resp)
+}
+
+// unanswered is the error for a request without an answer.
+func (c *client) unanswered(err error) error {
+	err = withoutURL(err)
+	if refused := tlsProblem(c.name, err); refused != nil {
+		return refused
+	}
+	if lostAnswer(err) {
+		return &ExitError{Code: ExitUnreachable, Err: fmt.Errorf("%w: %w", errLostAnswer, err)}
+	}
+	return &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
+		"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server, BROKER_URL or --context",
+		c.name, err)}
+}
+
+// withoutURL is the cause of a failed request, without the method and the URL.
+func withoutURL(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
 
 // errLostAnswer means that the broker may have handled a request, but its answer did not arrive.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"net"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -45,6 +47,43 @@ func TestFlagErrorsNameTheExpectedValue(t *testing.T) {
 		if err := FlagError(test.command, test.command.ParseFlags([]string{test.arg})); err == nil ||
 			err.Error() != test.want {
 			t.Errorf("%s: %v, want %s", test.arg, err, test.want)
+		}
+	}
+}
+
+// An address at which nothing listens has its own exit code, whatever the protocol, and a text without a request.
+func TestNothingAtAnAddressIsUnreachable(t *testing.T) {
+	t.Parallel()
+	source, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = source.Close() }() // it has served
+	at := source.Addr().String()
+	const nobody = "127.0.0.1:1"
+	for name, c := range map[string]struct {
+		cmd  *cobra.Command
+		args []string
+		want string
+	}{
+		"healthcheck":   {healthcheckCommand(), []string{"--server", nobody}, "no broker answers at " + nobody + ": dial"},
+		"shadow status": {shadowStatus(nobody), nil, "no broker shadow at " + nobody + ": dial"},
+		"gearmand": {
+			importCommand(), []string{"--from", "gearmand", at, "--to", nobody}, "this broker: no broker answers: dial",
+		},
+		"faktory": {
+			importCommand(), []string{"--from", "faktory", at, "--to", nobody}, "this broker: no broker answers: dial",
+		},
+		"redis": {
+			importCommand(),
+			[]string{"--from", "faktory", "redis://" + at, "--to", nobody},
+			"this broker: no broker answers: dial",
+		},
+	} {
+		c.cmd.SetArgs(c.args)
+		c.cmd.SilenceErrors, c.cmd.SilenceUsage = true, true
+		if err := c.cmd.Execute(); Code(err) != ExitUnreachable || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: exit code %d, %v", name, Code(err), err)
 		}
 	}
 }

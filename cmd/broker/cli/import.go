@@ -62,7 +62,10 @@ func importCommand() *cobra.Command {
 			cmd: cmd, conn: conn, from: *from, source: args[0], to: *to, leased: *leased, resume: *resume,
 		}
 		source, err := choice.open()
-		if err != nil {
+		switch {
+		case errors.Is(err, importer.ErrNoBroker):
+			return &ExitError{Code: ExitUnreachable, Err: err}
+		case err != nil:
 			return Failed(err)
 		}
 		defer source.Close()

@@ -242,7 +242,7 @@ func healthcheckCommand() *cobra.Command {
 		}
 		resp, err := c.http.Do(req)
 		if err != nil {
-			return &ExitError{Code: ExitUnreachable, Err: err}
+			return c.unanswered(err)
 		}
 		defer func() { _ = resp.Body.Close() }() // only read
 		if resp.StatusCode != http.StatusOK {

@@ -119,7 +119,7 @@ func callShadow(ctx context.Context, method, at string, body io.Reader) (s switc
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return s, fmt.Errorf("no broker shadow at %s: %w", at, err)
+		return s, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf("no broker shadow at %s: %w", at, withoutURL(err))}
 	}
 	defer func() { _ = resp.Body.Close() }() // it has been read
 	if resp.StatusCode != http.StatusOK {
