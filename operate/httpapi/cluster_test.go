@@ -108,7 +108,7 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	if o := f.call("GET", "/api/v1/cluster", nil).want(200); fmt.Sprint(o["nodes"]) == "[]" {
 		t.Errorf("%v", o)
 	}
-	f.call("GET", "/api/v1/queues", nil).problem(503, "starting")
+	f.call("GET", "/api/v1/queues", nil).problem(503, "no_leader")
 	text := string(f.call("GET", "/metrics", nil).text)
 	for _, line := range []string{
 		"broker_disk_low 1", "broker_ready 1", `broker_cluster_role{role="follower"} 1`, "broker_cluster_format 2",

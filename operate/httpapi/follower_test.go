@@ -160,7 +160,7 @@ func TestNodeThatFollowsServesManyJobsAtOnce(t *testing.T) {
 		}
 	}
 	n.node.call("POST", "/api/v1/leases/complete", fmt.Sprintf(`{"leases":[{"lease":%q}]}`, tokens[0])).want(200)
-	n.node.call("POST", "/api/v1/job-actions?wait=5s", `{}`).problem(503, "starting")
+	n.node.call("POST", "/api/v1/job-actions?wait=5s", `{}`).problem(503, "no_leader")
 	n.leader.call("POST", "/api/v1/job-actions?wait=5s", `{"action":"delete","filter":{"queue":"q"}}`).want(202)
 	if got := (<-ended)["jobs"].([]any); len(got) != 4 || got[0].(map[string]any)["outcome"] == nil {
 		t.Errorf("in the end %v", got)

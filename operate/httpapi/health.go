@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"broker/core"
+	"broker/operate/service"
 )
 
 // healthz reports whether the process works. A long start is not a failure.
@@ -71,11 +72,12 @@ func (s *Server) info(of func(Parts) []byte) http.HandlerFunc {
 
 // starting is the response to all requests that need the store before it is open.
 func (s *Server) starting() *Problem {
-	detail := "the broker is starting"
+	code, detail := codeStarting, "the broker is starting"
 	if s.options.Cluster != nil {
+		code = string(service.CodeNoLeader)
 		detail = "no node of the cluster serves clients now; GET " + clusterPath + " lists the nodes"
 	}
-	p := problem(http.StatusServiceUnavailable, codeStarting, detail)
+	p := problem(http.StatusServiceUnavailable, code, detail)
 	p.retryAfterS = 1
 	return p
 }
