@@ -509,7 +509,7 @@ func (n *Node) Remove(ctx context.Context, id string, handsOver func() error) er
 	}
 	switch {
 	case !member:
-		return errNotMember
+		return ErrNotMember
 	case voter && alive <= left/2:
 		return fmt.Errorf("without node %s only %d of %d voters are reachable, and no majority", id, alive, left)
 	}
@@ -540,7 +540,7 @@ func (n *Node) leave(ctx context.Context, handsOver func() error) error {
 			_, err = n.call(ctx, m, &request{Op: opRemove, Member: n.self}, callTimeout)
 		}
 		var refused *callError
-		removed := errors.As(err, &refused) && refused.text == errNotMember.Error() // by an earlier call
+		removed := errors.As(err, &refused) && refused.text == ErrNotMember.Error() // by an earlier call
 		if err == nil || removed {
 			return nil
 		}

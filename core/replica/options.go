@@ -126,10 +126,12 @@ func (o Options) withDefaults() Options {
 // ErrRemoved is the reason of Failed after another node has removed this one from the cluster.
 var ErrRemoved = errors.New("this node was removed from the cluster")
 
+// ErrNotMember means that a named node is no member.
+var ErrNotMember = errors.New("no such node in the cluster")
+
 var (
 	errNoLeader       = errors.New("the cluster has no leader now")
 	errNotLeader      = errors.New("this node does not lead")
-	errNotMember      = errors.New("no such node in the cluster")
 	errListsDiffer    = errors.New("the lists of members differ")
 	errEvenVoters     = errors.New("a new cluster has an odd number of voters")
 	errVersionsDiffer = errors.New("a new cluster needs nodes of one version")

@@ -62,7 +62,7 @@ func (n *Node) successor(ctx context.Context, id string) (raft.Server, error) {
 			results <- result{s, err}
 		}()
 	}
-	err := error(errNotMember)
+	err := error(ErrNotMember)
 	for range asked {
 		r := <-results
 		if r.err == nil {

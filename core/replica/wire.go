@@ -362,7 +362,7 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		}
 		return c, nil
 	}
-	return nil, fmt.Errorf("call %s: %w", to, errNotMember)
+	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
 }
 
 // self is a connection of raft with itself: see campaign.

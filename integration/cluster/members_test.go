@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,22 +92,27 @@ func TestInvalidChangesOfMembersAreRefused(t *testing.T) {
 	c := start(t)
 	leader := c.leader()
 	id := func(i int) string { return fmt.Sprint("n", i+1) }
-	for _, r := range []struct{ path, body, words string }{
-		{"add", `{"id":"n2","address":"127.0.0.1:9"}`, "is a member already"},
+	for _, r := range []struct {
+		path, body, words string
+		status            int
+	}{
+		{"add", `{"id":"n2","address":"127.0.0.1:9"}`, "is a member already", 409},
 		{
 			"add", `{"id":"n9","address":"` + strings.TrimPrefix(strings.Split(c.list, ",")[0], "n1=") + `"}`,
-			"has that address already",
+			"has that address already", 409,
 		},
-		{"add", `{"id":"n9","address":"nowhere"}`, "is not host:port"},
-		{"remove", `{"id":"n9"}`, "no such node"},
-		{"transfer", `{"id":"n9"}`, "no such node"},
-		{"transfer", `{"id":`, "body"},
-		{"transfer", `{"node":"n1"}`, "body"},
+		{"add", `{"id":"n9","address":"nowhere"}`, "is not host:port", 422},
+		{"add", `{"id":"n 9","address":"127.0.0.1:9"}`, "letters, digits", 422},
+		{"remove", `{"id":"n9"}`, "no such node", 404},
+		{"transfer", `{"id":"n9"}`, "no such node", 404},
+		{"transfer", `{"id":`, "body", 400},
+		{"transfer", `{"node":"n1"}`, "body", 422},
 	} {
 		for i := range c.nodes { // each passes it on to the leader
 			err := c.api(i, "POST", "/cluster/"+r.path, r.body, nil)
-			if err == nil || !strings.Contains(err.Error(), r.words) {
-				t.Errorf("%s %s: %v, no word of %q", r.path, r.body, err, r.words)
+			var refused *refusal
+			if !errors.As(err, &refused) || refused.status != r.status || !strings.Contains(err.Error(), r.words) {
+				t.Errorf("%s %s: %v, want %d with %q", r.path, r.body, err, r.status, r.words)
 			}
 		}
 	}

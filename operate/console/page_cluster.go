@@ -170,7 +170,8 @@ func clusterQuestion(change service.ClusterChange) (q question, ok bool) {
 		q.Consequence = "The cluster goes on without it, and fewer nodes may fail. To come back, the node must be added again, and copies all data anew."
 	case service.ClusterTransfer:
 		q.Title, q.Button = "Let "+change.Node+" lead?", "Let it lead"
-		q.Consequence = "All clients are disconnected and connect again. Jobs that Gearman workers hold go back to their queues."
+		q.Consequence = "The clients of the node that leads, and those of Qless and Conveyor, are disconnected and connect again. " +
+			"Jobs that the Gearman workers among them hold go back to their queues."
 	case service.ClusterAdd:
 	}
 	return q, q.Title != ""
@@ -191,7 +192,8 @@ func changeCluster(r *request) (*view, error) {
 	if err == nil {
 		return r.back("cluster", clusterNotes[change.Action])
 	}
-	if !service.IsCode(err, service.CodeClusterRefused) && !service.IsCode(err, service.CodeInvalid) {
+	if !service.IsCode(err, service.CodeClusterRefused) && !service.IsCode(err, service.CodeNodeNotFound) &&
+		!service.IsCode(err, service.CodeInvalid) {
 		return nil, err
 	}
 	return again(r, err, clusterPage, func(d *clusterData, reason string) {

@@ -42,20 +42,20 @@ func (s *Server) registerCluster(api huma.API) {
 		return bodyOf(s.options.Cluster.Overview(ctx), nil)
 	})
 	change := func(action service.ClusterAction, id, summary string) huma.Operation {
-		return operation(id, http.MethodPost, "/cluster/"+string(action), "cluster", summary, http.StatusConflict,
-			http.StatusNotImplemented)
+		return operation(id, http.MethodPost, "/cluster/"+string(action), "cluster", summary, http.StatusNotFound,
+			http.StatusConflict, http.StatusUnprocessableEntity, http.StatusNotImplemented)
 	}
 	register(s, api, change(service.ClusterAdd, "add-node", "Let a node join; it gets a vote once it has caught up"),
 		func(ctx context.Context, in *struct{ Body NewNode }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx,
 				service.ClusterChange{Action: service.ClusterAdd, Node: in.Body.ID, Address: in.Body.Address})
 		})
-	register(s, api, change(service.ClusterRemove, "remove-node", "Remove a node, unless it leads"),
+	register(s, api, change(service.ClusterRemove, "remove-node", "Remove a node; a leader first hands the lead over"),
 		func(ctx context.Context, in *struct{ Body NodeID }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterRemove, Node: in.Body.ID})
 		})
 	register(s, api, change(service.ClusterTransfer, "transfer-leadership",
-		"Hand the lead over; clients are disconnected and connect again"),
+		"Hand the lead over; clients of the old leader are disconnected and connect again"),
 		func(ctx context.Context, in *struct{ Body NextLeader }) (*output[service.ClusterOverview], error) {
 			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterTransfer, Node: in.Body.ID})
 		})

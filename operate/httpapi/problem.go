@@ -69,6 +69,7 @@ var statuses = map[service.Code]int{
 	service.CodeLimitNotFound:     http.StatusNotFound,
 	service.CodeOperationNotFound: http.StatusNotFound,
 	service.CodeMarkNotFound:      http.StatusNotFound,
+	service.CodeNodeNotFound:      http.StatusNotFound,
 	service.CodeLeaseLost:         http.StatusGone,
 	service.CodeBadLease:          http.StatusNotFound,
 	service.CodeConflict:          http.StatusPreconditionFailed,

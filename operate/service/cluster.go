@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"broker/access"
@@ -122,22 +123,30 @@ func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change Clust
 		return invalid("action", "the action must be add, remove or transfer")
 	}
 	if err != nil {
-		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
+		return clusterRefused(err)
 	}
 	return s.noteClusterChange(ctx, caller, change)
+}
+
+// clusterRefused is the error for a change that is impossible now, unless it has a code already.
+func clusterRefused(err error) error {
+	if known := (*Error)(nil); errors.As(err, &known) {
+		return err
+	}
+	return &Error{Code: CodeClusterRefused, Detail: err.Error()}
 }
 
 // transferLead makes another node the leader. It writes the audit entry first, because this node has no open store
 // afterwards.
 func (s *Service) transferLead(ctx context.Context, caller Caller, change ClusterChange) (err error) {
 	if change.Node, err = s.o.Cluster.Successor(ctx, change.Node); err != nil {
-		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
+		return clusterRefused(err)
 	}
 	if err := s.noteClusterChange(ctx, caller, change); err != nil {
 		return err
 	}
 	if err := s.o.Cluster.Transfer(ctx, change.Node); err != nil {
-		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
+		return clusterRefused(err)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ const (
 	CodeLimitNotFound     Code = "limit_not_found"
 	CodeOperationNotFound Code = "operation_not_found"
 	CodeMarkNotFound      Code = "mark_not_found"
+	CodeNodeNotFound      Code = "node_not_found"
 	CodeDuplicate         Code = "duplicate_id"
 	CodeNotUnique         Code = "not_unique"
 	CodeLeaseLost         Code = "lease_lost"

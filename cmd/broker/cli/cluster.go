@@ -49,7 +49,8 @@ func clusterCommand() *cobra.Command {
 			"Take a node out of the cluster. If it leads, it first hands the lead over.",
 			"cluster/remove", "the node is removed", byID),
 		clusterChange("transfer [ID]", "hand the lead over",
-			"Hand the lead to a node; without ID to any. Clients are disconnected and connect again.",
+			"Hand the lead to a node; without ID to any. Clients of the old leader, and those of Qless and Conveyor at any node, are disconnected\n"+
+				"and connect again.",
 			"cluster/transfer", "the lead is handed over", byID),
 	)
 	return cmd

@@ -391,7 +391,7 @@ func (k *clusterNode) Ready(ctx context.Context) bool {
 func (k *clusterNode) Add(id, address string) error {
 	m, err := config.ParseMember(id + "=" + address)
 	if err != nil {
-		return err
+		return &service.Error{Code: service.CodeInvalid, Detail: err.Error()}
 	}
 	return k.asMember(func(n *replica.Node) error { return n.Add(replica.Member{ID: m.ID, Address: m.Address}) })
 }
@@ -421,7 +421,11 @@ func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
 	if n == nil {
 		return errors.New("this node is not a member of a cluster yet")
 	}
-	return do(n)
+	err := do(n)
+	if errors.Is(err, replica.ErrNotMember) {
+		return &service.Error{Code: service.CodeNodeNotFound, Detail: err.Error()}
+	}
+	return err
 }
 
 // startingOverview is the overview of a node that is not a member yet.
