@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"slices"
 	"sync/atomic"
@@ -64,10 +65,10 @@ func (g *Gateway) Handler(h Handlers) http.Handler {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Time{}) // the deadlines of the leader apply
 		_ = c.SetReadDeadline(time.Time{})
+		r = noteReached(r)
 		if r.ContentLength != 0 {
 			body := &upload{ReadCloser: r.Body, control: c}
-			w, r = &passedReply{w, body}, r.WithContext(r.Context())
-			r.Body = body
+			w, r.Body = &passedReply{w, body}, body
 		}
 		proxy.ServeHTTP(w, r)
 	})
@@ -220,12 +221,39 @@ func (g *Gateway) reverseProxy() *httputil.ReverseProxy {
 			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, _ error) {
-			w.Header().Set("Retry-After", "1")
+			status, text := http.StatusServiceUnavailable, noAnswer
+			if mayHaveChanged(r) {
+				status, text = http.StatusGatewayTimeout, unknownOutcome
+			} else {
+				w.Header().Set("Retry-After", "1")
+			}
 			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte(`{"status":503,"code":"no_leader","title":"Service Unavailable",` +
-				`"detail":"the leader of the cluster does not answer; ask again"}` +
-				"\n")) // fails if the client has disconnected
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text + "\n")) // fails if the client has disconnected
 		},
 	}
+}
+
+// The replies to requests that the leader has not answered.
+const (
+	noAnswer = `{"status":503,"code":"no_leader","title":"Service Unavailable",` +
+		`"detail":"the leader of the cluster does not answer; ask again"}`
+	unknownOutcome = `{"status":504,"code":"outcome_unknown","title":"Gateway Timeout",` +
+		`"detail":"outcome unknown: the leader of the cluster has not answered, and the change may still apply"}`
+)
+
+// reachedKey is the key of a context's *atomic.Bool: a connection to the leader was there for the request.
+type reachedKey struct{}
+
+// noteReached makes mayHaveChanged work for a request.
+func noteReached(r *http.Request) *http.Request {
+	reached := &atomic.Bool{}
+	return r.WithContext(httptrace.WithClientTrace(context.WithValue(r.Context(), reachedKey{}, reached),
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}))
+}
+
+// mayHaveChanged reports whether a request without an answer may have changed something.
+func mayHaveChanged(r *http.Request) bool {
+	reached, _ := r.Context().Value(reachedKey{}).(*atomic.Bool)
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && reached != nil && reached.Load()
 }

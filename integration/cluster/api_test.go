@@ -60,7 +60,8 @@ func (c *cluster) do(i int, method, path, body string, into any) {
 		switch {
 		case err == nil:
 			return ""
-		case !errors.As(err, &refused) || refused.status == http.StatusServiceUnavailable:
+		case !errors.As(err, &refused) || refused.status == http.StatusServiceUnavailable ||
+			refused.status == http.StatusGatewayTimeout:
 			unanswered = true
 			return err.Error()
 		case unanswered && (refused.status == http.StatusConflict || refused.status == http.StatusNotFound):
