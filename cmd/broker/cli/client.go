@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -169,8 +170,11 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 func (c *client) send(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if cause := req.Context().Err(); cause != nil {
-			return nil, cause
+		switch over := req.Context().Err(); {
+		case errors.Is(over, context.DeadlineExceeded):
+			return nil, context.Cause(req.Context())
+		case over != nil:
+			return nil, over
 		}
 		return nil, c.unanswered(err)
 	}
@@ -179,6 +183,11 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	return nil, problemOf(resp)
+}
+
+// within limits the time for an answer.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer within %s", span(d)))
 }
 
 // unanswered is the error for a request without an answer.

@@ -283,7 +283,7 @@ func (m *topModel) retry() tea.Cmd {
 func (m *topModel) send(done, method, path string, body map[string]any) tea.Cmd {
 	current := *m
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(current.ctx, topTimeout)
+		ctx, cancel := within(current.ctx, topTimeout)
 		defer cancel()
 		var answer json.RawMessage
 		if _, err := current.client.call(ctx, method, path, nil, body, &answer); err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,7 +30,7 @@ type topData struct {
 // fetch asks the broker for the data of the view.
 func (m *topModel) fetch() topData {
 	d := topData{view: m.view, at: m.now()}
-	ctx, cancel := context.WithTimeout(m.ctx, topTimeout)
+	ctx, cancel := within(m.ctx, topTimeout)
 	defer cancel()
 	_, d.err = m.client.call(ctx, http.MethodGet, "summary", nil, nil, &d.summary)
 	if hasExit(d.err, ExitDenied) {

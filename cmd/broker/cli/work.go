@@ -275,7 +275,7 @@ func (w *worker) finish(l *service.Lease, how string, body map[string]any) error
 // report sends a report. It retries for a minute, as long as the broker may come back and the worker has not given it
 // up. It prints an error and returns it.
 func (w *worker) report(what string, send func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := within(context.Background(), time.Minute)
 	defer cancel()
 	var last error // of an attempt that was not cut off
 	for {
@@ -319,7 +319,7 @@ func repeat(every time.Duration, done <-chan struct{}, do func(context.Context))
 		case <-done:
 			return
 		case <-ticks.C:
-			ctx, cancel := context.WithTimeout(context.Background(), every)
+			ctx, cancel := within(context.Background(), every)
 			do(ctx)
 			cancel()
 		}

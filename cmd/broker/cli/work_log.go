@@ -145,7 +145,7 @@ func (w *logWriter) close() {
 // logOf is the log of a job.
 func (w *worker) logOf(l *service.Lease) *programLog {
 	return &programLog{send: func(lines []string) (bool, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), logTimeout)
+		ctx, cancel := within(context.Background(), logTimeout)
 		defer cancel()
 		var state service.LeaseState
 		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/log", nil,

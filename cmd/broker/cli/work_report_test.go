@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // A node without a leader has refused nothing: the program has run, and its result must not get lost.
@@ -50,5 +53,27 @@ func TestResultIsReportedAgainUntilAClusterHasALeader(t *testing.T) {
 		if err != nil || told != 2 || log.String() != want {
 			t.Errorf("batch %d: %v, reported %d times, log %s", batch, err, told, log.String())
 		}
+	}
+}
+
+// A node without a leader keeps a heartbeat for longer than the next one waits.
+func TestHeartbeatThatIsCutOffSaysSo(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	c, err := newClient(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	end := sync.OnceFunc(func() { close(done) })
+	repeat(20*time.Millisecond, done, func(ctx context.Context) {
+		_, err = c.call(ctx, http.MethodPost, "leases/t/heartbeat", nil, nil, nil)
+		end()
+	})
+	if err == nil || err.Error() != "no answer within 20ms" {
+		t.Errorf("%v", err)
 	}
 }
