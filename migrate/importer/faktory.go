@@ -75,7 +75,7 @@ func greet(c *respConn, address *url.URL, wid string) error {
 	hi, err := c.text()
 	switch {
 	case errors.Is(err, errClosed):
-		return fmt.Errorf("%w before it greeted; is this the port of Faktory's protocol?", err)
+		return fmt.Errorf("%w before it greeted; is this Faktory's port, and does it serve clients?", err)
 	case errors.Is(err, wire.ErrFraming):
 		return wire.ErrNotFaktory
 	case err != nil:

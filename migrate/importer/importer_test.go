@@ -207,13 +207,13 @@ func TestErrorsNameTheirSide(t *testing.T) {
 		},
 		"faktory that closes": {
 			func() (Source, error) { return OpenFaktory(Servers{Source: closing(), Target: closing()}, false) },
-			"source: the server closed the connection before it greeted; is this the port of Faktory's protocol?",
+			"source: the server closed the connection before it greeted; is this Faktory's port, and does it serve clients?",
 		},
 		"broker that closes": {
 			func() (Source, error) {
 				return OpenRedis(Servers{Source: serve(t, "", "+PONG\r\n"), Target: closing()}, false)
 			},
-			"this broker: the server closed the connection before it greeted; is this the port of Faktory's protocol?",
+			"this broker: the server closed the connection before it greeted; is this Faktory's port, and does it serve clients?",
 		},
 	} {
 		if _, err := c.open(); err == nil || err.Error() != c.want {
