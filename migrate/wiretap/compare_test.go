@@ -387,6 +387,34 @@ func TestPausesOfARecordingAreKept(t *testing.T) {
 	}
 }
 
+// A server that keeps connections and answers nothing, as a node of a cluster without a leader, is not one about which
+// nothing is known.
+func TestServerThatAnswersNothingDiffersAlsoForClientsThatLeave(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }() // its connections are never accepted
+	in := recorded(t, "beanstalk", []Event{
+		{Conn: 1, Kind: Opened},
+		{Conn: 1, Kind: FromClient, Data: []byte("put 0 0 60 1\r\na\r\n")},
+		{Conn: 1, Kind: FromServer, Data: []byte("INSERTED 100\r\n")},
+		{Conn: 1, Kind: Closed},
+	})
+	soon := defaultTimes
+	soon.answer = 50 * time.Millisecond
+	c, err := NewComparer(Options{Protocol: in.Protocol, Dial: dialTo(silent), Block: true, times: soon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Play(c, false); err != nil {
+		t.Fatal(err)
+	}
+	r := c.Finish()
+	wantCounts(t, &r, 0, 1, 0)
+}
+
 // recorded is a recording of events, as a file has it.
 func recorded(t *testing.T, protocol string, events []Event) *Recording {
 	t.Helper()

@@ -486,12 +486,18 @@ func (v *verdicts) awaits(line int) bool {
 	return false
 }
 
-// left settles the open exchanges of a closed connection.
+// left settles the open exchanges of a closed connection. What the second server has not answered in time differs,
+// although the client of the first server has left.
 func (v *verdicts) left(line int) {
+	before := time.Now().Add(-v.wait.answer)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for x := range v.open {
-		if x.line == line && v.swapped[x] == nil {
+	for x, since := range v.open {
+		switch {
+		case x.line != line || v.swapped[x] != nil:
+		case x.up != nil && x.down == nil && since.Before(before):
+			v.differ(x)
+		default:
 			v.settle(x, whyLeft)
 		}
 	}
