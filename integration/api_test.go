@@ -58,7 +58,7 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Password: "pw"})
 	s := faktory.DefaultServer()
-	s.Address, s.Password = b.Faktory, b.Password
+	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, harness.Patience
 	faktory.RandomProcessWid = "fleet-1"
 	defer func() { faktory.RandomProcessWid = "" }()
 	w, err := s.Open()

@@ -16,7 +16,7 @@ func TestPerlForegroundOutcomes(t *testing.T) {
 	t.Parallel()
 	needPerl(t)
 	b := start(t)
-	perlWorker(t, b, "reverse=reverse", "fails=fail", "progress=progress", "echo=echo", "slow=echo/5")
+	perlWorker(t, b, "reverse=reverse", "fails=fail", "progress=progress", "echo=echo", "slow=echo/60")
 	for _, priority := range []string{"normal", "high", "low"} {
 		done := only(t, perlClient(t, b, "hello", "do", priority, "reverse"), "complete")
 		equal(t, priority, string(done.Data), "olleh")

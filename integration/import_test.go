@@ -80,7 +80,7 @@ func fillFaktory(t *testing.T, address string, n int) {
 func dialSourceFaktory(t *testing.T, address string) *faktory.Client {
 	t.Helper()
 	s := faktory.DefaultServer()
-	s.Network, s.Address = "tcp", address
+	s.Network, s.Address, s.Timeout = "tcp", address, harness.Patience
 	c, err := s.Open()
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // every command was answered

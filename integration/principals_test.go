@@ -95,14 +95,14 @@ roles = [%s]
 
 	wq := dialCertified(t, b.Workq, clientCert, clientKey, pool)
 	const id = "6ba7b810-9dad-41d1-80b4-00c04fd430c"
-	equal(t, "own queue", wq.ask("add "+id+"1 mail.a 1000 60000 1\r\nx\r\n"), "+OK")
+	equal(t, "own queue", wq.ask("add "+id+"1 mail.a 1000 600000 1\r\nx\r\n"), "+OK")
 	equal(t, "another queue", wq.ask("add "+id+"2 other 1000 60000 1\r\nx\r\n"), "-CLIENT-ERROR Not allowed")
 	gm := dialCertified(t, b.Gearman, clientCert, clientKey, pool)
 	equal(t, "status", gm.ask("status\r\n"), "ERR NOT_ALLOWED Not+allowed+for+this+client")
 	equal(t, "maxqueue", gm.ask("maxqueue mail.a 5\r\n"), "ERR NOT_ALLOWED Not+allowed+for+this+client")
 
 	s := faktory.DefaultServer()
-	s.Address, s.Password = b.Faktory, "wrong"
+	s.Address, s.Password, s.Timeout = b.Faktory, "wrong", harness.Patience
 	_, err := s.Open()
 	wantText(t, err, "Invalid password")
 	s.Password = "sesame"

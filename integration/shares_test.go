@@ -41,7 +41,7 @@ type reply struct {
 }
 
 var withoutRedirects = &http.Client{
-	Transport: &http.Transport{MaxIdleConnsPerHost: 16},
+	Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second},
 	CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	},

@@ -51,7 +51,8 @@ func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 		equal(t, "args", fmt.Sprint(job.Args), fmt.Sprintf("[%d]", i))
 		check(t, c.Ack(job.Jid))
 	}
-	if plain, err := harness.OpenFaktory(b, harness.Patience); err == nil {
+	s.Network = "tcp"
+	if plain, err := s.Open(); err == nil {
 		_ = plain.Close() // it should have failed
 		t.Error("the port accepts connections without TLS")
 	}

@@ -31,7 +31,9 @@ type Client struct {
 
 // Open makes a client. It connects when it sends.
 func Open(address string) *Client {
-	rdb := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: replyWait, ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{
+		Addr: address, DialTimeout: replyWait, ReadTimeout: replyWait, ContextTimeoutEnabled: true,
+	})
 	return &Client{rdb: rdb, worker: uuid.NewString()}
 }
 
@@ -72,11 +74,8 @@ func (c *Client) Pop(ctx context.Context, queues ...string) (*Job, error) {
 		}
 		keys[i] = namespace + "queue:" + q
 	}
-	popped, err := c.rdb.BRPop(ctx, popWait, keys...).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
-	}
-	if err != nil {
+	popped, err := c.brpop(ctx, keys)
+	if len(popped) == 0 || err != nil {
 		return nil, err
 	}
 	j, err := decode([]byte(popped[1]))
@@ -88,6 +87,20 @@ func (c *Client) Pop(ctx context.Context, queues ...string) (*Job, error) {
 		c.rdb.SAdd(ctx, namespace+"worker:active:"+c.worker, j.UUID).Err(),
 		c.rdb.SAdd(ctx, namespace+"jobs:active", j.UUID).Err(),
 	)
+}
+
+// brpop sends BRPOP. The library's own BRPop gives up ten seconds after the wait, and then the job that comes is lost
+// with the connection.
+func (c *Client) brpop(ctx context.Context, keys []string) (popped []string, err error) {
+	words := []any{"BRPOP"}
+	for _, key := range keys {
+		words = append(words, key)
+	}
+	popped, err = c.rdb.Do(ctx, append(words, popWait.Seconds())...).StringSlice()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return popped, err
 }
 
 // Finish closes a job that has run: it, and each ancestor whose last open child it was. closed reports whether the

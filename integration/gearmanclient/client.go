@@ -61,6 +61,9 @@ const (
 	maxPacket  = 128 << 20
 )
 
+// replyWait is how long the server may take to connect, to read and to reply; the machine may be busy.
+const replyWait = 2 * time.Minute
+
 // Packet is a packet from the server. Its arguments are separated by NUL.
 type Packet struct {
 	Type Type
@@ -87,7 +90,7 @@ type Client struct {
 
 // Dial connects.
 func Dial(addr string) (*Client, error) {
-	conn, err := net.DialTimeout("tcp", addr, time.Minute)
+	conn, err := net.DialTimeout("tcp", addr, replyWait)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +122,7 @@ func Append(b []byte, t Type, args ...string) []byte {
 func (c *Client) Send(t Type, args ...string) error { return c.Write(Append(nil, t, args...)) }
 
 // Write writes raw bytes.
-func (c *Client) Write(b []byte) error { return c.WriteWithin(time.Minute, b) }
+func (c *Client) Write(b []byte) error { return c.WriteWithin(replyWait, b) }
 
 // WriteWithin writes raw bytes to a server that may have stopped reading.
 func (c *Client) WriteWithin(d time.Duration, b []byte) error {
@@ -147,7 +150,7 @@ func (c *Client) Read(wait time.Duration) (Packet, error) {
 		return Packet{}, fmt.Errorf("protocol error: packet of %d bytes", size)
 	}
 	p := Packet{Type: Type(binary.BigEndian.Uint32(head[4:])), Data: make([]byte, size)}
-	if err := c.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(replyWait)); err != nil {
 		return Packet{}, err
 	}
 	_, err := io.ReadFull(c.in, p.Data)
@@ -168,7 +171,7 @@ func (c *Client) Submit(t Type, function, unique, body string) (string, error) {
 	if err := c.Send(t, function, unique, body); err != nil {
 		return "", err
 	}
-	p, err := c.Expect(JobCreated, time.Minute)
+	p, err := c.Expect(JobCreated, replyWait)
 	return string(p.Data), err
 }
 
@@ -234,7 +237,7 @@ func (c *Client) AdminList(command string) ([]string, error) {
 }
 
 func (c *Client) adminLine() (string, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(replyWait)); err != nil {
 		return "", err
 	}
 	return c.in.ReadString('\n')

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -33,9 +34,19 @@ func DialWorkq(t testing.TB, b *Broker) *workqclient.Client {
 	return c
 }
 
-// OpenFaktory connects the official client; timeout applies to each of its calls.
-func OpenFaktory(b *Broker, timeout time.Duration) (*faktory.Client, error) {
+// greetFor is how long a Faktory server waits for the HELLO of a client.
+const greetFor = 2 * time.Second
+
+// OpenFaktory connects the official client; it may take that long to connect. If the machine is so busy that the server
+// does not wait for the HELLO, it tries again.
+func OpenFaktory(b *Broker, timeout time.Duration) (c *faktory.Client, err error) {
 	s := faktory.DefaultServer()
 	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, timeout
-	return s.Open()
+	refused := (*faktory.ProtocolError)(nil)
+	for late, end := true, time.Now().Add(timeout); late && time.Now().Before(end); {
+		begin := time.Now()
+		c, err = s.Open()
+		late = err != nil && !errors.As(err, &refused) && time.Since(begin) >= greetFor
+	}
+	return c, err
 }

@@ -55,6 +55,8 @@ var built struct {
 // Main runs the tests and removes the programs that were built. TestMain calls it.
 func Main(m *testing.M) int {
 	go endWithParent(os.Getppid()) // ends with this process
+	// The broker closes connections that are idle for ten seconds without a login, perhaps when a request is coming.
+	http.DefaultTransport.(*http.Transport).IdleConnTimeout = idleFor
 	defer func() {
 		if built.dir != "" {
 			_ = os.RemoveAll(built.dir) // leftovers in the temporary folder do no harm
@@ -62,6 +64,9 @@ func Main(m *testing.M) int {
 	}()
 	return m.Run()
 }
+
+// idleFor is how long a connection of HTTP may be idle and be used again.
+const idleFor = 5 * time.Second
 
 // leastParallel is how many tests run at once, also on two processors, if they wait most of the time.
 const leastParallel = 4

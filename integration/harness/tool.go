@@ -40,7 +40,7 @@ func Exec(t testing.TB, c Command) Result {
 	cmd.Stdin = strings.NewReader(c.Stdin)
 	// The brokers that the user of this machine has named are not the ones under test.
 	cmd.Env = append(append(os.Environ(), "BROKER_CONTEXT=", "XDG_CONFIG_HOME="+t.TempDir()), c.Env...)
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = server.WaitDelay
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := cmd.Run()
 	r := Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}

@@ -18,6 +18,10 @@ import (
 // errStillRunning means that a process has not ended in time.
 var errStillRunning = errors.New("process is still running")
 
+// WaitDelay is how long the output of a process that has ended may stay open. A grandchild may hold it; on a busy
+// machine it may take a while to read it.
+const WaitDelay = 20 * time.Second
+
 // Process is a child process whose output goes to a file.
 type Process struct {
 	Name string
@@ -56,8 +60,7 @@ func Launch(s Spec) (*Process, error) {
 	cmd.Stdin = s.Stdin
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Dir = s.Dir
-	// A grandchild may hold the output open.
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = WaitDelay
 	// If the test binary is killed, its servers end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

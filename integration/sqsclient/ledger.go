@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -23,9 +25,13 @@ const visibility = 2
 // wait is between two tries while no broker answers.
 const wait = 20 * time.Millisecond
 
-// New is a client of a broker. It tries a request once.
+// New is a client of a broker. It tries a request once, on a connection that the broker has no reason to close: it
+// closes those that were idle for ten seconds without a login.
 func New(addr string) *sqs.Client {
 	return sqs.New(sqs.Options{
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.IdleConnTimeout = 5 * time.Second
+		}),
 		BaseEndpoint: aws.String("http://" + addr), Region: "us-east-1", RetryMaxAttempts: 1,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "any", SecretAccessKey: "any"}, nil

@@ -46,9 +46,22 @@ const commands = {
   },
 };
 
+// connect tries for two minutes: on a busy machine the HELLO may come too late, and the library waits five seconds for a connection.
+async function connect() {
+  for (const end = Date.now() + 120_000; ; ) {
+    try {
+      const client = await faktory.connect();
+      client.pool._config.acquireTimeoutMillis = 120_000;
+      return client;
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
+}
+
 async function main() {
   const [command, ...args] = process.argv.slice(2);
-  const client = await faktory.connect();
+  const client = await connect();
   await commands[command](client, ...args);
   await client.close();
   event("closed", {});

@@ -95,7 +95,7 @@ async function pipelines(client, call) {
 
 async function main([address, password]) {
   const [host, port] = address.split(":");
-  const socket = { host, port: Number(port), reconnectStrategy: false };
+  const socket = { host, port: Number(port), reconnectStrategy: false, connectTimeout: 120_000 };
   if (process.env.REDIS_CA) Object.assign(socket, { tls: true, ca: fs.readFileSync(process.env.REDIS_CA) });
   const client = createClient({ socket, password: password || undefined, name: "flows" });
   await client.connect();

@@ -23,7 +23,7 @@ sub event {
 }
 
 my ($address, $command, @args) = @ARGV;
-my $client = Gearman::Client->new(job_servers => [$address], exceptions => 1);
+my $client = Gearman::Client->new(job_servers => [$address], exceptions => 1, command_timeout => 120);
 
 sub workload { local $/; binmode STDIN; my $in = <STDIN>; return defined $in ? $in : '' }
 
@@ -78,7 +78,7 @@ elsif ($command eq 'taskset') {
         my $body = $prefix . $i;
         $set->add_task($func, \$body, { callbacks(unique => "task-$i"), uniq => "task-$i" });
     }
-    $set->wait(timeout => 40);
+    $set->wait(timeout => 120);
 }
 elsif ($command eq 'retry') {
     my ($func, $count) = @args;

@@ -80,7 +80,7 @@ $args = array_slice($argv, 4);
 $body = $command === 'status' || $command === 'status-unique' ? '' : stream_get_contents(STDIN);
 $client = new GearmanClient();
 $client->addServer($host, (int) $port);
-$client->setTimeout(40000);
+$client->setTimeout(120000);
 switch ($command) {
     case 'do':
         runOne($client, $args[0], $args[1], $body, $args[2] ?? '');

@@ -35,7 +35,7 @@ function thrown(Closure $call): string
     return 'nothing';
 }
 
-$connect = fn() => Pheanstalk::create($argv[1], (int) $argv[2]);
+$connect = fn() => Pheanstalk::create($argv[1], (int) $argv[2], 120);
 $p = $connect();
 $other = $connect();
 
@@ -133,7 +133,7 @@ $flows = [
         $p->useTube('ttr')->watchOnly('ttr');
         $p->put('x', 1024, 0, 1);
         $job = $other->watchOnly('ttr')->reserve();
-        same('x', $p->reserveWithTimeout(9)->getData());
+        same('x', $p->reserveWithTimeout(120)->getData());
         same(JobNotFoundException::class, thrown(fn() => $other->release($job)));
         same(true, $p->statsJob($job)['timeouts'] >= 1); // on a busy machine the second reservation may have ended, too
         $p->delete($job);

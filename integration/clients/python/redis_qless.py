@@ -269,11 +269,11 @@ def messages(q):
                 "ql:untrack")
     listener.subscribe(*channels)
     for _ in channels:  # a message that comes before the subscription is lost
-        want(listener.get_message(timeout=30)["type"], "subscribe")
+        want(listener.get_message(timeout=120)["type"], "subscribe")
 
     def heard(*expected):
         for channel, data in expected:
-            m = listener.get_message(timeout=30)
+            m = listener.get_message(timeout=120)
             want((m["channel"], m["data"]), (channel, data))
 
     q(10000, "put", "w", "ear", "m", "K", "{}", 0)
@@ -352,7 +352,7 @@ def main():
     address, password = (sys.argv[1:] + [""])[:2]
     host, port = address.rsplit(":", 1)
     ca = os.environ.get("REDIS_CA")
-    connection = redis.Redis(host=host, port=int(port), password=password or None, decode_responses=True, socket_timeout=60,
+    connection = redis.Redis(host=host, port=int(port), password=password or None, decode_responses=True, socket_timeout=120,
                              client_name="flows", ssl=bool(ca), ssl_ca_certs=ca or None)
     client = Client(connection)
     for flow in FLOWS:

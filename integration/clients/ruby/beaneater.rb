@@ -19,11 +19,11 @@ client = Beaneater.new(address)
 flows = {
   "puts" => lambda {
     tube = client.tubes["puts"]
-    id = tube.put("hello\r\n", pri: 7, delay: 0, ttr: 9)[:id]
+    id = tube.put("hello\r\n", pri: 7, delay: 0, ttr: 90)[:id]
     same "hello\r\n", tube.peek(:ready).body
     client.tubes.watch!("puts")
     job = client.tubes.reserve(0)
-    same [id, "hello\r\n", 7, 9, 0, true], [job.id, job.body, job.pri, job.ttr, job.delay, job.reserved?]
+    same [id, "hello\r\n", 7, 90, 0, true], [job.id, job.body, job.pri, job.ttr, job.delay, job.reserved?]
     job.touch
     job.release # it sends back the pri and the delay of stats-job
     job = tube.reserve(0)
@@ -78,8 +78,8 @@ flows = {
     same %w[l-1 l-2], client.tubes.watched.map(&:name).sort
     same "l-1", client.tubes.used.name
     same true, client.tubes.all.map(&:name).include?("l-2")
-    client.tubes["l-1"].pause(1)
-    same 1, client.tubes["l-1"].stats.pause
+    client.tubes["l-1"].pause(60)
+    same 60, client.tubes["l-1"].stats.pause
     same true, client.stats.cmd_put.positive? && client.stats.total_jobs.positive?
     same false, client.stats.keys.any? { |key| client.stats[key].nil? }
   },
