@@ -111,7 +111,7 @@ func faktoryStates(t *testing.T, b *harness.Broker) (after func()) {
 	scheduled.At = time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	check(t, fkt.Push(scheduled))
 	for _, retry := range []int{25, -1} { // the second one dies at its first failure
-		job := fktJob("state-failed", 1)
+		job := patient(fktJob("state-failed", 1))
 		job.Retry = &retry
 		check(t, fkt.Push(job))
 		_, err := fkt.Fetch("state-failed")

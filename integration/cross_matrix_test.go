@@ -91,10 +91,11 @@ func submitFaktory(later bool) func(*testing.T, *harness.Broker, string, string)
 			t.Helper()
 			var o outcome
 			harness.Eventually(t, func() string {
-				// A completed job is gone; a failed one waits for its retry, whatever the worker's protocol.
+				// A completed job is gone; a failed one waits for its retry, whatever the worker's protocol. On a busy
+				// machine it may have failed once more.
 				job, err := wq.InspectJob(id)
 				o.ok = errors.Is(err, workqclient.ErrNotFound)
-				if !o.ok && (job.Value("state") != "3" || job.Value("fails") != "1") {
+				if !o.ok && (job.Value("state") != "3" || job.Value("fails") == "0") {
 					return "neither done nor in the retries: " + job.Value("state")
 				}
 				return ""
@@ -201,7 +202,9 @@ func childRunner(spawn spawner, behaviour string) func(*testing.T, *harness.Brok
 		return func(t *testing.T) string {
 			t.Helper()
 			jobs := w.Await("job", 1)
-			equal(t, "hand-outs", len(jobs), 1)
+			if behaviour != "fail" { // which may be tried again by now
+				equal(t, "hand-outs", len(jobs), 1)
+			}
 			equal(t, "name at the worker", jobs[0].Func, queue)
 			return string(jobs[0].Data)
 		}

@@ -18,9 +18,9 @@ import (
 const (
 	tableLong         = 5 * time.Minute
 	tableShortLease   = time.Second      // of a Workq job whose lease runs out
-	tableDefaultLease = 15 * time.Second // of a Gearman job that a Workq or Faktory worker has leased
+	tableDefaultLease = 45 * time.Second // of a Gearman job that a Workq or Faktory worker has leased
 	tableFaktoryLease = time.Minute      // Faktory's minimum
-	tableMortal       = 15 * time.Second // time to live of jobs that expire
+	tableMortal       = 45 * time.Second // time to live of jobs that expire
 	tableUnclaimed    = time.Minute      // time to live of Faktory jobs that no worker asks for
 	tableMargin       = 1500 * time.Millisecond
 )

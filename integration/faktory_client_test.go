@@ -141,9 +141,8 @@ func TestOfficialClientRunsBatches(t *testing.T) {
 	}))
 	work := func(want string) *faktory.Job {
 		t.Helper()
-		job, err := c.Fetch("default")
-		check(t, err)
-		if job == nil || job.Type != want {
+		job := fetchSoon(t, c, "default")
+		if job.Type != want {
 			t.Fatalf("fetched %+v, want %s", job, want)
 		}
 		check(t, c.Ack(job.Jid))

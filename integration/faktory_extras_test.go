@@ -160,7 +160,7 @@ func TestFaktoryBatchRunsCallbacks(t *testing.T) {
 	s := status()
 	equal(t, "status", fmt.Sprint(s.Total, s.Pending, s.Failed, " ", s.Description), "3 3 0 three jobs")
 	check(t, c.Ack(fetchSoon(t, c, "batched").Jid))
-	failed := fetchSoon(t, c, "batched")
+	failed, last := fetchSoon(t, c, "batched"), fetchSoon(t, c, "batched")
 	check(t, c.Fail(failed.Jid, fmt.Errorf("it broke"), nil))
 
 	b.Crash() // counters and callbacks are durable like jobs
@@ -168,7 +168,7 @@ func TestFaktoryBatchRunsCallbacks(t *testing.T) {
 	c = dialFaktory(t, b)
 	s = status()
 	equal(t, "pending and failed after a kill", fmt.Sprint(s.Pending, s.Failed), "2 1")
-	check(t, c.Ack(fetchSoon(t, c, "batched").Jid))
+	check(t, c.Ack(last.Jid))
 	complete := fetchSoon(t, c, "callbacks") // every job has been executed once
 	equal(t, "first callback", fmt.Sprint(complete.Args), "[complete]")
 	bid, _ := complete.GetCustom("_bid")

@@ -70,6 +70,7 @@ func TestNodeWorkerRunsWhatTheNodeClientPushes(t *testing.T) {
 	awaitSets(t, c, "retries 1, working 0")
 	only(t, nodeClient(t, b, "mutate", "requeue", "retries", `{"jobtype":"bad"}`), "mutated")
 	w.Await("fail", 2)
+	awaitSets(t, c, "retries 1, working 0") // the server may learn of it later than the test
 	only(t, nodeClient(t, b, "mutate", "kill", "retries", `{}`), "mutated")
 	awaitSets(t, c, "retries 0, dead 1")
 }
@@ -108,6 +109,7 @@ func TestNodeWorkerStopsGracefully(t *testing.T) {
 	w := nodeWorker(t, b, "polite=echo")
 	check(t, c.Push(fktJob("polite", 1)))
 	w.Await("job", 1)
+	awaitSets(t, c, "working 0") // a worker that is told to end waits two seconds for its jobs
 	check(t, w.Signal(syscall.SIGTERM))
 	code, err := w.Wait(harness.Patience)
 	check(t, err)

@@ -123,9 +123,8 @@ func TestHostileBrokerDeliversTwiceToFaktoryWorker(t *testing.T) {
 	job.Queue = "mails"
 	check(t, c.Push(job))
 	for run := range 2 {
-		got, err := c.Fetch("mails")
-		check(t, err)
-		if got == nil || got.Jid != job.Jid {
+		got := fetchSoon(t, c, "mails")
+		if got.Jid != job.Jid {
 			t.Fatalf("delivery %d: got %+v", run+1, got)
 		}
 		check(t, c.Ack(got.Jid))

@@ -56,21 +56,21 @@ func nextPushed(t *testing.T, requests chan pushed) pushed {
 
 // pushTarget is the setting of a target for a queue.
 func pushTarget(name, url string) string {
-	return fmt.Sprintf("[[push]]\nname = %q\nqueues = [%q]\nurl = %q\ntimeout = 1\n", name, name, url)
+	return fmt.Sprintf("[[push]]\nname = %q\nqueues = [%q]\nurl = %q\ntimeout = 60\n", name, name, url)
 }
 
 // A job whose answer the broker has not seen, since it was killed, is pushed again, and the receiver sees that.
 func TestKilledBrokerPushesAgainWithTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	url, requests := receiver(t, func(p pushed, w http.ResponseWriter, r *http.Request) {
-		if p.attempt == "3" {
-			_, _ = io.WriteString(w, "done") // the broker is there
+		if p.attempt == "1" || p.attempt == "2" {
+			<-r.Context().Done()
 			return
 		}
-		<-r.Context().Done()
+		_, _ = io.WriteString(w, "done") // the broker is there, or is killed late
 	})
 	b := harness.Start(t,
-		harness.Options{Config: strings.Replace(pushTarget("mail", url), "timeout = 1", `timeout = "2s"`, 1)})
+		harness.Options{Config: strings.Replace(pushTarget("mail", url), "timeout = 60", `timeout = "2s"`, 1)})
 	sendHTTP(t, b, http.MethodPatch, "queues/mail",
 		`{"policy": {"backoff": [1]}}`) // a lost lease is a failure of a job over HTTP
 	id := submitHTTP(t, b, `{"queue": "mail", "args": [1], "retain_for_s": 600}`)
@@ -197,17 +197,18 @@ func TestReceiversOfTheDocumentation(t *testing.T) {
 			address, err := server.FreeAddr()
 			check(t, err)
 			host, port := server.Split(address)
-			harness.Spawn(t,
+			p := harness.Spawn(t,
 				harness.Command{Argv: c.argv(file, host, port), Env: []string{"BROKER_SECRET=s3cret", "PORT=" + port}})
+			check(t, server.WaitListening(p.Process, address, harness.Patience))
 			target := pushTarget("mail", "http://"+address+c.path)
 			b := harness.Start(t, harness.Options{Config: target + "secret = \"s3cret\"\n" +
 				strings.ReplaceAll(target, "mail", "wrong") + "secret = \"another\"\n"})
 			r := harness.Exec(t, harness.Command{Argv: []string{
-				harness.Binary(t), "run", "mail", "[1,2]", "--server", b.HTTP, "--timeout", "1m",
+				harness.Binary(t), "run", "mail", "[1,2]", "--server", b.HTTP, "--timeout", "2m",
 			}})
 			equal(t, "result", r.Stdout, "mail: 3")
 			r = harness.Exec(t, harness.Command{Argv: []string{
-				harness.Binary(t), "run", "wrong", "[1]", "--retries", "0", "--server", b.HTTP, "--timeout", "1m",
+				harness.Binary(t), "run", "wrong", "[1]", "--retries", "0", "--server", b.HTTP, "--timeout", "2m",
 			}})
 			if r.Code != 8 || !strings.Contains(r.Stderr, "wrong signature") {
 				t.Errorf("a wrong signature: exit code %d, %s", r.Code, r.Stderr)

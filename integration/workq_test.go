@@ -12,10 +12,10 @@ import (
 	"broker/integration/workqclient"
 )
 
-// wqJob is a job with long times.
+// wqJob is a job with times that a busy machine does not reach.
 func wqJob(name, body string, flags ...string) workqclient.Job {
 	return workqclient.Job{
-		ID: newID(), Name: name, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: []byte(body),
+		ID: newID(), Name: name, TTR: 10 * time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: []byte(body),
 		Flags: flags,
 	}
 }
