@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -137,19 +138,19 @@ func TestHealthAndMetrics(t *testing.T) {
 		check(t, err)
 		equal(t, path, status, http.StatusOK)
 	}
-	status, body, err := b.Get("/metrics")
-	check(t, err)
-	equal(t, "/metrics", status, http.StatusOK)
-	lines := strings.Split(body, "\n")
 	for _, parts := range [][]string{
 		{"broker_jobs{", `queue="measured"`, `state="ready"`, " 1"},
 		{"broker_submitted_jobs_total{", `protocol="gearman"`, " 1"},
 		{"broker_connections", "gearman", " 1"},
 		{"broker_", "commit", "_bucket"},
 	} {
-		if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, parts) }) {
-			t.Errorf("no metric contains all of %q", parts)
-		}
+		harness.Eventually(t, func() string {
+			lines := strings.Split(metricsOf(t, b), "\n")
+			if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, parts) }) {
+				return fmt.Sprintf("no metric contains all of %q", parts)
+			}
+			return ""
+		})
 	}
 }
 

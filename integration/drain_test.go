@@ -55,9 +55,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 			check(t, wq.Complete(held.ID, []byte("taken")))
 		}
 		check(t, wq.Add(wqJob("drained", "more"))) // new jobs are accepted by default
-		_, metrics, err := b.Get("/metrics")
-		check(t, err)
-		equal(t, "metric", strings.Contains(metrics, "\nbroker_draining 1\n"), true)
+		awaitTexts(t, func() string { return metricsOf(t, b) }, "\nbroker_draining 1\n")
 		check(t, b.Signal(syscall.SIGUSR2))
 		awaitReadyz(t, b, http.StatusOK, "true")
 	}
@@ -70,7 +68,7 @@ func TestDrainingMayRefuseNewJobs(t *testing.T) {
 	b := harness.Start(t, harness.Options{Config: "drain_rejects_new_jobs = true\n"})
 	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	parked := harness.DialWorkq(t, b)
-	check(t, parked.Send([]byte("lease closed 40000\r\n")))
+	check(t, parked.Send([]byte("lease closed 120000\r\n")))
 	status, _ := post(t, b, "/api/v1/drain", "")
 	equal(t, "drain", status, http.StatusOK)
 	if err := wq.Add(wqJob("closed", "x")); err == nil || !strings.Contains(err.Error(), "Draining") {

@@ -188,6 +188,21 @@ func awaitStatus(t testing.TB, b *harness.Broker, function, want string) {
 	})
 }
 
+// awaitTexts waits until a text, such as the metrics or the log, has all of these in it: the broker may count and log
+// after it has replied.
+func awaitTexts(t testing.TB, read func() string, wants ...string) {
+	t.Helper()
+	harness.Eventually(t, func() string {
+		text := read()
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				return "there is no " + want
+			}
+		}
+		return ""
+	})
+}
+
 // isTimeout reports whether a read timed out.
 func isTimeout(err error) bool {
 	timeout := net.Error(nil)

@@ -93,15 +93,11 @@ func TestOptionalPortsHaveAllowLists(t *testing.T) {
 			check(t, err)
 			equal(t, fmt.Sprintf("%s from 127.0.0.%d", name, from), answerOf(c, port.request, port.reply), want)
 		}
-		if line := fmt.Sprintf("broker_denied_connections_total{protocol=%q} 1\n",
-			name); !strings.Contains(metricsOf(t, b), line) {
-			t.Errorf("the metrics have no %s", line)
-		}
+		awaitTexts(t, func() string { return metricsOf(t, b) },
+			fmt.Sprintf("broker_denied_connections_total{protocol=%q} 1\n", name))
 	}
-	if line := `broker_sqs_requests_total{action="ListQueues",outcome="done"} 1` +
-		"\n"; !strings.Contains(metricsOf(t, b), line) {
-		t.Errorf("the metrics have no %s", line)
-	}
+	awaitTexts(t, func() string { return metricsOf(t, b) },
+		`broker_sqs_requests_total{action="ListQueues",outcome="done"} 1`+"\n")
 }
 
 // asker sends requests, and returns the first line of each answer.
@@ -187,19 +183,19 @@ roles = ["produce:mail.*", "consume:mail.*"]
 	equal(t, "a token", conveyor("AUTH mailer mailer-token\r\n"), "+OK")
 	equal(t, "own queue", conveyor("BRPOP conv:queue:mail.a 1\r\n"), "*2")
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.HTTP+"/metrics", nil)
-	check(t, err)
-	req.Header.Set("Authorization", "Bearer root-token")
-	resp, err := http.DefaultClient.Do(req)
-	check(t, err)
-	defer func() { _ = resp.Body.Close() }() // it was read
-	text, err := io.ReadAll(resp.Body)
-	check(t, err)
+	metrics := func() string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.HTTP+"/metrics", nil)
+		check(t, err)
+		req.Header.Set("Authorization", "Bearer root-token")
+		resp, err := http.DefaultClient.Do(req)
+		check(t, err)
+		defer func() { _ = resp.Body.Close() }() // it was read
+		text, err := io.ReadAll(resp.Body)
+		check(t, err)
+		return string(text)
+	}
 	for name, refusals := range map[string]int{"beanstalk": 3, "conveyor": 1} {
-		if line := fmt.Sprintf("broker_forbidden_total{protocol=%q} %d\n", name,
-			refusals); !strings.Contains(string(text), line) {
-			t.Errorf("the metrics have no %s", line)
-		}
+		awaitTexts(t, metrics, fmt.Sprintf("broker_forbidden_total{protocol=%q} %d\n", name, refusals))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,11 +27,13 @@ type span struct {
 	Attributes                                              map[string]string
 }
 
-// collector passes on the spans that it receives. The collector's own library decodes them.
+// collector passes on the spans that it receives, each once: the broker sends those of a request again that is not
+// answered within ten seconds. The collector's own library decodes them.
 func collector(t *testing.T) (url string, spans <-chan span) {
 	t.Helper()
 	decoder := harness.Collector(t)
 	received := make(chan span, 100)
+	var known sync.Map
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		cmd := exec.Command(decoder)
 		cmd.Stdin = r.Body
@@ -44,7 +47,9 @@ func collector(t *testing.T) (url string, spans <-chan span) {
 				t.Error(err)
 				return
 			}
-			received <- one
+			if _, again := known.LoadOrStore(one.Span, true); !again {
+				received <- one
+			}
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -97,6 +102,7 @@ func metricsOf(t *testing.T, b *harness.Broker) string {
 	defer func() { _ = resp.Body.Close() }() // it was read
 	text, err := io.ReadAll(resp.Body)
 	check(t, err)
+	equal(t, "status of the metrics", resp.StatusCode, http.StatusOK)
 	return string(text)
 }
 
