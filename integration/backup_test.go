@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
@@ -75,21 +76,21 @@ func TestBackupUnderLoadHasEveryAcknowledgedJob(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(300 * time.Millisecond) // the backup must be made under load
-	mu.Lock()
 	var before []string
-	for body := range acked {
-		before = append(before, body)
-	}
-	mu.Unlock()
+	harness.Eventually(t, func() string { // the backup must be made under load
+		mu.Lock()
+		defer mu.Unlock()
+		before = slices.Collect(maps.Keys(acked))
+		if len(before) < 100 {
+			return fmt.Sprintf("only %d jobs before the backup", len(before))
+		}
+		return ""
+	})
 	dir := filepath.Join(t.TempDir(), "copy")
 	status, answer := post(t, b, "/api/v1/backup", fmt.Sprintf(`{"dir":%q}`, dir))
 	equal(t, "status: "+answer, status, http.StatusOK)
 	close(stop)
 	clients.Wait()
-	if len(before) < 20 {
-		t.Errorf("only %d jobs before the backup: the test proves little", len(before))
-	}
 
 	status, answer = post(t, b, "/api/v1/backup", fmt.Sprintf(`{"dir":%q}`, dir))
 	equal(t, "status of a second copy to the same folder: "+answer, status, http.StatusConflict)

@@ -118,11 +118,18 @@ func TestCrashDoesNotRepeatACronRun(t *testing.T) {
 		b.Crash()
 		b.Restart()
 	}
-	time.Sleep(1200 * time.Millisecond)
 	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "crashed"))
-	rows, err := w.AdminList("show jobs")
-	check(t, err)
+	var rows []string
+	harness.Eventually(t, func() string {
+		var err error
+		rows, err = w.AdminList("show jobs")
+		check(t, err)
+		if len(rows) < 7 {
+			return fmt.Sprintf("%d jobs", len(rows))
+		}
+		return ""
+	})
 	seconds := make(map[int64]int)
 	c := dialFaktory(t, b)
 	for range rows {

@@ -247,6 +247,13 @@ func (l *cutOverLoad) burst(c *cutOverCase, address, name string, n int) {
 	}
 }
 
+// refusals is how many submissions have failed.
+func (l *cutOverLoad) refusals() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
+
 func (l *cutOverLoad) end() {
 	l.stop.Store(true)
 	l.ended.Store(true)
@@ -296,7 +303,8 @@ func shadowTool(t *testing.T, page string, args ...string) string {
 	return string(out)
 }
 
-// startDrain moves what waits at the old server until end is called, which returns how many jobs were moved.
+// startDrain moves what waits at the old server until end is called, which returns how many jobs were moved: none if
+// the import is so slow that it has hardly begun.
 func startDrain(t *testing.T, b *harness.Broker, c *cutOverCase, address string, flags []string) (end func() int) {
 	cmd := importCommand(t, b, c.source, address, append(flags, "--queues", cutOverQueue, "--follow")...)
 	var said, errs strings.Builder
@@ -305,7 +313,11 @@ func startDrain(t *testing.T, b *harness.Broker, c *cutOverCase, address string,
 	return func() int {
 		t.Helper()
 		check(t, cmd.Process.Signal(syscall.SIGINT))
-		if err := cmd.Wait(); err != nil {
+		err := cmd.Wait()
+		if early := cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled(); early && said.Len() == 0 {
+			return 0
+		}
+		if err != nil && !strings.Contains(errs.String(), "interrupted") {
 			t.Errorf("import: %v\n%s", err, errs.String())
 		}
 		var r importReport
@@ -325,7 +337,7 @@ func TestQueuesAreCutOverAndRolledBackUnderLoad(t *testing.T) {
 			_, listen, page := startShadow(t, c.protocol, address, "--to", to)
 			load := startCutOverLoad(t, &c, listen, false)
 			moved := 0
-			for round := range 2 {
+			for round := 0; round < 2 || moved == 0 && round < 20; round++ { // on a busy machine few jobs wait, or none
 				time.Sleep(300 * time.Millisecond)
 				load.burst(&c, listen, fmt.Sprint("burst", round, "-"), 1000)
 				said := shadowTool(t, page, "cut-over", cutOverQueue)
@@ -366,7 +378,12 @@ func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
 			load := startCutOverLoad(t, &c, listen, true)
 			time.Sleep(time.Second)
 			b.Crash()
-			time.Sleep(time.Second)
+			harness.Eventually(t, func() string {
+				if load.refusals() == 0 {
+					return "no submission was refused"
+				}
+				return ""
+			})
 			b.Restart()
 			time.Sleep(time.Second)
 			load.check(2, func() int { // what workers had when the broker was killed
@@ -375,11 +392,6 @@ func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
 				}
 				return queueOf(t, b, cutOverQueue).Leased // Faktory's reservations outlive connections
 			})
-			load.mu.Lock()
-			defer load.mu.Unlock()
-			if load.refused == 0 {
-				t.Error("no submission was refused")
-			}
 		})
 	}
 }

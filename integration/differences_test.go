@@ -71,7 +71,7 @@ var faktoryDifferences = []difference{
 // observeJoinedJob takes gearmand's answer from the longest of several pauses: it drops the job some time after it has
 // closed the connection of the client that left, and nothing shows when.
 func observeJoinedJob(t *testing.T, address string) string {
-	for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Second, 5 * time.Second} {
+	for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Second, 15 * time.Second} {
 		if !joinedJobRuns(t, address, fmt.Sprintf("joined-%v", pause), pause) {
 			return "the job is dropped"
 		}

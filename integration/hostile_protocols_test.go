@@ -25,7 +25,7 @@ func exchange(address, text string) {
 		return
 	}
 	defer func() { _ = conn.Close() }() // nothing is open on it
-	_ = conn.SetDeadline(time.Now().Add(3 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.WriteString(conn, text); err != nil {
 		return
 	}

@@ -244,26 +244,26 @@ func TestPausedFaktoryQueuesStayPausedWhenAnImportIsKilled(t *testing.T) {
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
 	address, to := startFaktorySource(t, b)
-	const jobs = 2000
-	fillFaktory(t, address, jobs)
 	c := dialSourceFaktory(t, address)
-	check(t, c.PauseQueues("numbers"))
-	moved := 0
+	jobs, moved := 0, 0
 	for _, signals := range [][]os.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGINT}} {
-		cmd := importCommand(t, b, "faktory", address, append(to, "--resume-paused")...)
-		check(t, cmd.Start())
-		harness.Eventually(t, func() string {
-			if n := readyOf(t, b, "numbers"); n <= moved {
-				return fmt.Sprintf("%d jobs", n)
+		for begin := true; begin || moved >= jobs; begin = false { // again if an import was over before it was killed
+			fillFaktory(t, address, 2000)
+			jobs += 2000
+			check(t, c.PauseQueues("numbers"))
+			cmd := importCommand(t, b, "faktory", address, append(to, "--resume-paused")...)
+			check(t, cmd.Start())
+			harness.Eventually(t, func() string {
+				if n := readyOf(t, b, "numbers"); n <= moved {
+					return fmt.Sprintf("%d jobs", n)
+				}
+				return ""
+			})
+			for _, s := range signals {
+				_ = cmd.Process.Signal(s) // the import may have ended by the first one
 			}
-			return ""
-		})
-		for _, s := range signals {
-			_ = cmd.Process.Signal(s) // the import may have ended by the first one
-		}
-		_ = cmd.Wait() // it was killed
-		if moved = readyOf(t, b, "numbers"); moved >= jobs {
-			t.Error("the import was over before it was killed")
+			_ = cmd.Wait() // it was killed
+			moved = readyOf(t, b, "numbers")
 		}
 		harness.Eventually(t, func() string { // the source may still work on the last request
 			j, err := c.Fetch("numbers")
@@ -295,7 +295,7 @@ func TestImportFromAFaktoryStoreOfBothLayouts(t *testing.T) {
 			check(t, c.Push(j))
 		}
 		if version == server.FaktoryOld {
-			s.Stop(30 * time.Second)
+			s.Stop(harness.Patience)
 			continue
 		}
 		t.Cleanup(func() { s.Stop(10 * time.Second) })
