@@ -21,13 +21,33 @@ type faktoryLink struct {
 
 func linkFaktory(t testing.TB, b *harness.Broker) *faktoryLink {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.Faktory)
-	check(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // every reply was read
-	l := &faktoryLink{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
-	equal(t, "greeting", l.reply(), `HI {"v":2}`)
-	l.expect("OK", "HELLO {\"v\":2}\r\n", 1)
-	return l
+	conn, greeting := greetFaktory(t, b.Faktory, `{"v":2}`)
+	equal(t, "greeting", greeting, "+HI {\"v\":2}\r\n")
+	return &faktoryLink{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
+}
+
+// greetFaktory connects and says HELLO. The broker waits two seconds for it: if the machine is so busy that this is too
+// short, it tries again.
+func greetFaktory(t testing.TB, address, hello string) (conn *net.TCPConn, greeting string) {
+	t.Helper()
+	for {
+		begin := time.Now()
+		c, err := net.DialTimeout("tcp", address, harness.Patience)
+		check(t, err)
+		t.Cleanup(func() { _ = c.Close() }) // it may be gone
+		check(t, c.SetDeadline(time.Now().Add(harness.Patience)))
+		in := bufio.NewReader(c)          // nothing follows the two lines
+		greeting, _ = in.ReadString('\n') // an error shows in the answer
+		_, _ = io.WriteString(c, "HELLO "+hello+"\r\n")
+		answer, err := in.ReadString('\n')
+		if answer == "+OK\r\n" {
+			check(t, c.SetDeadline(time.Time{}))
+			return c.(*net.TCPConn), greeting
+		}
+		if time.Since(begin) < 2*time.Second {
+			t.Fatalf("after %q: HELLO is answered with %q, %v", greeting, answer, err)
+		}
+	}
 }
 
 // reply reads a reply: a line without its type byte, or a bulk string; "nil" for none.

@@ -29,6 +29,11 @@ func dialRaw(t *testing.T, address string) *raw {
 		t.Fatalf("%T is not a TCP connection", nc)
 	}
 	t.Cleanup(func() { _ = tc.Close() })
+	return rawOf(t, tc)
+}
+
+func rawOf(t *testing.T, tc *net.TCPConn) *raw {
+	t.Helper()
 	check(t, tc.SetDeadline(time.Now().Add(harness.Patience)))
 	return &raw{TCPConn: tc, t: t, r: bufio.NewReaderSize(tc, 512)}
 }
@@ -42,6 +47,7 @@ func (c *raw) send(text string) {
 // line reads up to the next newline.
 func (c *raw) line() string {
 	c.t.Helper()
+	check(c.t, c.SetReadDeadline(time.Now().Add(harness.Patience)))
 	text, err := c.r.ReadString('\n')
 	if err != nil {
 		c.t.Fatalf("after %.80q: %v", text, err)
@@ -75,11 +81,8 @@ func (c *raw) wantEnd() {
 
 func dialRawFaktory(t *testing.T, b *harness.Broker, hello string) *raw {
 	t.Helper()
-	c := dialRaw(t, b.Faktory)
-	c.line()
-	c.send("HELLO " + hello + "\r\n")
-	c.want("+OK")
-	return c
+	conn, _ := greetFaktory(t, b.Faktory, hello)
+	return rawOf(t, conn)
 }
 
 // endings are the ways in which a worker with unread replies disconnects.
