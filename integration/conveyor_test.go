@@ -91,7 +91,8 @@ func TestConveyorFamilyOutlivesKills(t *testing.T) {
 			t.Errorf("after %d of 3 children, the parent is closed: %v", i+1, closed)
 		}
 	}
-	equal(t, "children", strings.Join(ran, ", "), "1 after 0 failures, 2 after 0 failures, 0 after 1 failures")
+	slices.Sort(ran) // the one that failed is the first again if it is due by now
+	equal(t, "children", strings.Join(ran, ", "), "0 after 1 failures, 1 after 0 failures, 2 after 0 failures")
 	again() // the heir waits
 	heir := conveyorJob(t, c, "heir")
 	closed, err = c.Finish(ctx, heir)

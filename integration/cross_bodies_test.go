@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
@@ -100,7 +99,6 @@ func (d clients) callAndWait(t *testing.T, b *harness.Broker, from, queue, body 
 		}
 	}
 	c, job := harness.DialWorkq(t, b), wqJob(queue, body)
-	job.Wait = time.Minute
 	type outcome struct {
 		body string
 		err  error

@@ -426,9 +426,12 @@ func TestAppsGoOnAfterACutOver(t *testing.T) {
 			_, listen, page = startShadow(t, app.protocol, app.upstream(t), "--to", to)
 			shadowTool(t, page, append([]string{"cut-over"}, strings.Split(queues, ",")...)...)
 			app.app(t, listen)
-			if r := shadowReport(t, page); r.Dropped == "" {
-				t.Errorf("after the cut-over: %+v", r)
-			}
+			harness.Eventually(t, func() string {
+				if r := shadowReport(t, page); r.Dropped == "" {
+					return fmt.Sprintf("after the cut-over: %+v", r)
+				}
+				return ""
+			})
 		})
 	}
 }

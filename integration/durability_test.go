@@ -1,13 +1,13 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
@@ -18,13 +18,35 @@ func TestRelaxedDurabilityLosesNothingOlderThanItsInterval(t *testing.T) {
 	b := harness.Start(t, harness.Options{Durability: "relaxed"})
 	c := harness.DialGearman(t, b)
 	for i := range 100 {
-		_, err := c.Submit(gearmanclient.SubmitJobBg, "relaxed", "", fmt.Sprint(i))
+		_, err := c.Submit(gearmanclient.SubmitJobBg, "relaxed", "", fmt.Sprintf("relaxed-%02d", i))
 		check(t, err)
 	}
-	time.Sleep(2 * time.Second) // many intervals
+	harness.Eventually(t, func() string { // after one interval
+		if !onDisk(t, b.Data, "relaxed-99") {
+			return "the last job is not on disk"
+		}
+		return ""
+	})
 	b.Crash()
 	b.Restart()
 	equal(t, "jobs", len(drainInOrder(t, b, "relaxed")), 100)
+}
+
+// onDisk tells whether a file of a store contains a text.
+func onDisk(t *testing.T, data, text string) (found bool) {
+	t.Helper()
+	check(t, filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		found = found || strings.Contains(string(content), text)
+		if errors.Is(err, fs.ErrNotExist) { // the broker has removed it
+			return nil
+		}
+		return err
+	}))
+	return found
 }
 
 func TestDurabilityNoneWritesNothing(t *testing.T) {

@@ -27,7 +27,8 @@ func fktJob(queue string, args ...any) *faktory.Job {
 // after its failure, which a busy machine may reach.
 func patient(job *faktory.Job) *faktory.Job {
 	job.Failure = &faktory.Failure{
-		RetryCount: 10, RetryRemaining: 10, FailedAt: "2026-01-01T00:00:00Z", ErrorMessage: "m", ErrorType: "e",
+		RetryCount: 10, RetryRemaining: 10, FailedAt: time.Now().UTC().Format(time.RFC3339Nano), ErrorMessage: "m",
+		ErrorType: "e",
 	}
 	return job
 }

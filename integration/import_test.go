@@ -377,6 +377,9 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	later := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
 	push := func(typ, queue string, at time.Time) {
 		j := faktory.NewJob(typ, "<a>", 12345678901234567)
+		if typ == "Retries" {
+			patient(j)
+		}
 		j.Queue = queue
 		if !at.IsZero() {
 			j.At = at.Format(time.RFC3339Nano)
@@ -413,7 +416,7 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 		equal(t, "arguments of "+j.Type, fmt.Sprint(j.Args[0]), "<a>")
 	}
 	for typ, want := range map[string]string{
-		"Dies": "failing dead 1", "Retries": "failing scheduled 1", "Later": "plain scheduled 0",
+		"Dies": "failing dead 1", "Retries": "failing scheduled 12", "Later": "plain scheduled 0",
 		"Now": "plain ready 0", "Held": "held ready 0",
 	} {
 		j := got[typ]
@@ -428,7 +431,7 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "failures", fmt.Sprint(failures), "map[Dies:unknown no way 1 unknown Retries:unknown no way 1 ]")
+	equal(t, "failures", fmt.Sprint(failures), "map[Dies:unknown no way 1 unknown Retries:unknown no way 12 ]")
 	for _, filter := range []string{"--error-class", "--failure-group"} {
 		found := listedJobs(t, b, filter, "unknown", "--state", "dead")
 		if len(found) != 1 || found[0].Type != "Dies" {

@@ -387,7 +387,7 @@ func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 		w := harness.DialWorkq(t, b)
 		go func() { // ends when the test closes the connection
 			for {
-				l, err := w.Lease(time.Minute, "never", "woken")
+				l, err := w.Lease(2*harness.Patience, "never", "woken")
 				select {
 				case <-stop:
 					return
