@@ -195,7 +195,8 @@ func (c *Client) Committed(ctx context.Context, commit core.Commit) error {
 		if c.broker.Stopped() {
 			return core.ErrStopped
 		}
-		if err := c.fetch(ctx, timeout.C); err != nil {
+		err := c.fetch(ctx, timeout.C)
+		if err != nil && !(errors.Is(err, ErrCommitTimeout) && c.HasCommitted(commit)) {
 			return err
 		}
 	}

@@ -94,6 +94,29 @@ func TestCommittedEnds(t *testing.T) {
 	}
 }
 
+// slowBroker is a broker whose commits become durable while the client waits, and that does not wake it.
+type slowBroker struct {
+	core.Broker
+
+	asked int // how often it was asked; it is durable from the third time on
+}
+
+func (b *slowBroker) Committed() core.Commit {
+	if b.asked++; b.asked < 3 {
+		return 0
+	}
+	return 1
+}
+
+// If a process stands still for a while, the timeout and the commit come together.
+func TestCommittedKnowsAtItsTimeoutThatTheChangeIsDurable(t *testing.T) {
+	t.Parallel()
+	c := open(t, &slowBroker{Broker: openBroker(t)}, client.Options{CommitTimeout: time.Millisecond})
+	if err := c.Committed(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLeasedWaitsForTheFirstJob(t *testing.T) {
 	t.Parallel()
 	e := openBroker(t)
