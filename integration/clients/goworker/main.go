@@ -30,8 +30,16 @@ type event struct {
 	At    int64  `json:"at,omitempty"` // milliseconds of Unix time
 }
 
+// starts is how often the program tries to start. The library connects within a second and says HELLO within two, or
+// gives up; the machine may be busy.
+const starts = 5
+
 func main() {
-	log.Fatal(run(os.Args[1:]))
+	for range starts {
+		log.Print(run(os.Args[1:]))
+		time.Sleep(time.Second)
+	}
+	os.Exit(1)
 }
 
 // run returns only if it could not start: the library ends the process.

@@ -56,8 +56,19 @@ faktory.use(async (ctx, next) => {
 
 if (Object.keys(weights).length > 0) queues = weights;
 
+// start tries several times: the library waits five seconds for a connection, and a server two for its HELLO.
+async function start() {
+  for (let i = 1; ; i++) {
+    try {
+      return await faktory.work({ queues, concurrency: 4, beatInterval: 2, timeout: 20 });
+    } catch (error) {
+      if (i === 5) throw error;
+    }
+  }
+}
+
 async function main() {
-  const worker = await faktory.work({ queues, concurrency: 4, beatInterval: 2, timeout: 2 });
+  const worker = await start();
   worker.on("error", (error) => event("error", { error: error.message }));
   worker.on("fail", ({ job, error }) => event("fail", { id: job.jid, error: error.message }));
   event("ready");
