@@ -237,21 +237,29 @@ func TestRecordedAppsGetTheSameReplies(t *testing.T) {
 			check(t, err)
 			equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
 
-			address := ""
-			switch {
-			case app.to != nil:
-				address = app.to(start(t))
-			case app.protocol == "qless":
-				address = upstreamQless(t)
-			default:
-				address = startBeanstalkd(t)
-			}
-			r := replayed(t, file, address)
-			if r.Different > 0 || r.Dropped != "" || r.Equal < app.least {
-				t.Errorf("%+v", r)
+			// A broker on a busy machine may reply later than the comparison waits; a difference is there each time.
+			var r comparison
+			for try, same := 0, false; !same; try++ {
+				if try == 3 {
+					t.Fatalf("%+v", r)
+				}
+				r = replayed(t, file, app.broker(t))
+				same = r.Different == 0 && r.Dropped == "" && r.Equal >= app.least
 			}
 		})
 	}
+}
+
+// broker starts a broker to which the recording is played, and returns its address.
+func (r *recorded) broker(t *testing.T) string {
+	t.Helper()
+	switch {
+	case r.to != nil:
+		return r.to(start(t))
+	case r.protocol == "qless":
+		return upstreamQless(t)
+	}
+	return startBeanstalkd(t)
 }
 
 // replayed plays a recording and returns the report.
