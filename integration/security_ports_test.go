@@ -60,10 +60,10 @@ func TestEveryPortAcceptsTLS12AndRefusesOlderVersions(t *testing.T) {
 			version uint16
 			served  bool
 		}{{tls.VersionTLS10, false}, {tls.VersionTLS11, false}, {tls.VersionTLS12, true}, {tls.VersionTLS13, true}} {
-			c, err := tls.Dial("tcp", address, &tls.Config{
+			got, err := servedOver(address, protocol, &tls.Config{
 				RootCAs: pool, MinVersion: test.version, MaxVersion: test.version,
-			})
-			if got := err == nil && replies(c, protocol); got != test.served {
+			}, test.served)
+			if got != test.served {
 				t.Errorf("%s over %s: served: %v (%v)", protocol, tls.VersionName(test.version), got, err)
 			}
 		}
@@ -81,9 +81,9 @@ func TestHTTPCanDemandClientCertificates(t *testing.T) {
 		"a certificate of another authority": {Certificates: []tls.Certificate{signedBy(t, otherCert, otherKey)}},
 	} {
 		config.RootCAs = pool
-		c, err := tls.Dial("tcp", b.HTTP, config)
 		want := what == "a certificate of the authority"
-		if got := err == nil && replies(c, "http"); got != want {
+		got, err := servedOver(b.HTTP, "http", config, want)
+		if got != want {
 			t.Errorf("with %s: served: %v (%v)", what, got, err)
 		}
 	}
