@@ -90,7 +90,7 @@ type liveLease struct {
 	since, until core.Instant
 	of           *simClient
 	left         bool // its client has left since
-	over         bool // its client has reported the end, and waits for no reply
+	over         bool // its client has reported the end
 }
 
 // lead makes a leader of what is on the disk.
@@ -199,15 +199,14 @@ func (w *world) dial() (conn net.Conn, changed <-chan struct{}) {
 type simClient struct {
 	*world
 	*worker
-	rnd      *rand.Rand
-	open     map[uint64]string // by tag: what a reply must name; empty: anything
-	held     []promise
-	leased   []core.Reply // that it has leased
-	tag      uint64
-	inUse    map[uint64]bool // tags of foreground jobs whose end is to come
-	holder   core.Holder     // of its leases
-	protocol core.Protocol
-	unsent   []core.Op // give back what it was not told that it has
+	rnd    *rand.Rand
+	open   map[uint64]string // by tag: what a reply must name; empty: anything
+	held   []promise
+	leased []core.Reply // that it has leased
+	tag    uint64
+	inUse  map[uint64]bool // tags of foreground jobs whose end is to come
+	holder core.Holder     // of its leases
+	unsent []core.Op       // give back what it was not told that it has
 }
 
 // promise is what the client is told once a commit is told.
@@ -254,7 +253,7 @@ func (c *simClient) reports(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note(id, "client %d reports its end", c.worker.id)
-	if l := c.live[id]; l.of == c && c.protocol.EndsUnanswered() {
+	if l := c.live[id]; l.of == c {
 		l.over = true
 		c.live[id] = l
 	}
@@ -359,8 +358,8 @@ func (c *simClient) has(r *core.Reply) {
 	since, until := r.Lease.LeasedAt, r.Lease.LeasedAt.Add(r.Lease.LeaseFor)
 	if is && (l.left || l.over) && r.Job.Ephemeral {
 		// Its submission had no answer when the leader failed: it comes back behind the leases. The connection of a
-		// worker that still has it is closed then; one that has left has none. Or its end was lost with the leader,
-		// whose memory was all that had it: its client's node brings it back.
+		// worker that still has it is closed then; one that has left has none. Or its worker has reported the end,
+		// which was lost with the leader, whose memory was all that had it: its client's node brings it back.
 		is = false
 	}
 	if is && since < l.until && l.since < until && (stored || !c.breaks && !c.late.Load() && !l.of.worker.isClosed()) {
@@ -437,9 +436,8 @@ func (w *world) serve(b *Broker, rnd *rand.Rand, ends <-chan struct{}) {
 		protocol := []core.Protocol{core.Workq, core.Gearman}[rnd.IntN(2)] // one waits for no reply to the end of a job
 		c := &simClient{
 			world: w, worker: openAs(w.t, b, protocol), rnd: rnd, open: make(map[uint64]string),
-			inUse:    make(map[uint64]bool),
-			holder:   []core.Holder{core.HeldByConn, core.HeldByNobody, core.HeldByWorker}[rnd.IntN(3)],
-			protocol: protocol,
+			inUse:  make(map[uint64]bool),
+			holder: []core.Holder{core.HeldByConn, core.HeldByNobody, core.HeldByWorker}[rnd.IntN(3)],
 		}
 		w.mu.Lock()
 		w.opened++
