@@ -121,7 +121,9 @@ func takeWithEveryProtocol(t *testing.T, broker *harness.Broker, addresses map[s
 	_, err = tube.Reserve(harness.Patience)
 	must(err)
 	api(t, broker, "POST", "/queues/work/lease", `{"worker":"by-http"}`)
-	rdb := redis.NewClient(&redis.Options{Addr: addresses["qless"], DisableIdentity: true})
+	rdb := redis.NewClient(&redis.Options{ // a command that is tried again would pop a second job
+		Addr: addresses["qless"], DisableIdentity: true, ReadTimeout: harness.Patience, MaxRetries: -1,
+	})
 	t.Cleanup(func() { _ = rdb.Close() }) // the test is over
 	ask := func(command string, args ...any) (string, error) {
 		now := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', -1, 64)
