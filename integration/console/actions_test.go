@@ -51,7 +51,7 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 	b.wants("ImportRow")
 	b.run(chromedp.Click(`td input[name="id"]`), chromedp.WaitEnabled(`.bar button[value="retry"]`),
 		chromedp.Click(`.bar button[value="retry"]`))
-	b.wants("1 job put back.")
+	b.wantsDone("1 job put back.")
 	b.wants("No dead jobs.")
 
 	b.open("/jobs?queue=emails&state=ready")
@@ -59,14 +59,14 @@ func TestJobsAreChangedOneAndMany(t *testing.T) {
 		chromedp.Click(`.bar button[value="priority"]`))
 	b.wants("Change the priority of 5 jobs?")
 	b.run(chromedp.SendKeys(`input[name="priority"]`, "7"), chromedp.Click("main form section button"))
-	b.wants("5 jobs changed.")
+	b.wantsDone("5 jobs changed.")
 	b.open("/jobs?queue=emails&min_priority=7")
 	b.wants("5")
 	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="move"]`),
 		chromedp.Click(`.bar button[value="move"]`))
 	b.wants("Move 5 jobs?")
 	b.run(chromedp.SendKeys(`input[name="queue"]`, "letters"), chromedp.Click("main form section button"))
-	b.wants("5 jobs moved.")
+	b.wantsDone("5 jobs moved.")
 
 	shell(t, broker, "broker push reports x --retries 5 --type Report")
 	lease := api(t, broker, "POST", "/queues/reports/lease", `{}`)["lease"].(string)
@@ -128,6 +128,7 @@ func TestAJobIsEditedAndRunAgain(t *testing.T) {
 	b.wants("is busy with jobs of other queues, or between two requests")
 	for form, want := range map[string]string{"hex": "5b 22 63 6f", "text": `["corrected"]`} {
 		b.run(chromedp.Click(`#body a[href*="body=` + form + `"]`))
+		await(b, `new URLSearchParams(location.search).get('body') + ' ' + document.readyState`, form+" complete")
 		b.wants(want)
 	}
 	b.open("/jobs/" + oneJob(t, b.base, "scheduled"))
@@ -292,7 +293,7 @@ func TestStorageIsCheckedAndBackedUp(t *testing.T) {
 	b.run(chromedp.SetValue(`input[name="dir"]`, "relative"), chromedp.Click(`button[value="backup"]`))
 	b.refused("absolute path")
 	b.run(chromedp.SetValue(`input[name="dir"]`, dir), chromedp.Click(`button[value="backup"]`))
-	b.wants("The backup is in " + dir)
+	b.wantsDone("The backup is in " + dir)
 	if got := shell(t, broker, "broker doctor --data "+dir+" 2>&1 || true"); got == "" {
 		t.Error("the backup is not a store")
 	}
@@ -338,7 +339,7 @@ func TestMainPathsWorkByKeyboard(t *testing.T) {
 	b.run(focus(`td input[name="id"]`), chromedp.KeyEvent(" "),
 		chromedp.WaitEnabled(`.bar button[value="retry"]`),
 		focus(`.bar button[value="retry"]`), chromedp.KeyEvent(kb.Enter))
-	b.wants("1 job put back.")
+	b.wantsDone("1 job put back.")
 	b.open("/jobs?queue=emails")
 	b.run(focus("#save-filter summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#filter-name"),
 		focus("#filter-name"),

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func startShared(program string) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(shared.profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(harness.Patience),
 	)
 	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ := chromedp.NewContext(allocated)
@@ -251,6 +252,29 @@ func (b *browser) wants(text string) {
 	harness.Eventually(b.t, func() string { return b.lacks(text) })
 }
 
+// wantsDone waits for what a page says of a change that has ended, and reports whether it said so. A page waits a second
+// and a half for the end; on a busy machine it may say only that the change has begun. Then the change has ended, and the
+// page is loaded again.
+func (b *browser) wantsDone(text string) (said bool) {
+	b.t.Helper()
+	harness.Eventually(b.t, func() string {
+		lacks := b.lacks(text)
+		if said = lacks == ""; said || b.lacks(" has begun") != "" {
+			return lacks
+		}
+		resp, err := http.Get(b.base + "/api/v1/operations")
+		if err != nil {
+			return err.Error()
+		}
+		if strings.Contains(textOf(b.t, resp), `"state":"running"`) {
+			return "the change goes on"
+		}
+		b.run(chromedp.Reload())
+		return ""
+	})
+	return said
+}
+
 // wantsInTime waits for text that a page shows once an operation has ended, which may be later than the page.
 func (b *browser) wantsInTime(text string) {
 	b.t.Helper()
@@ -316,7 +340,7 @@ func focus(selector string) chromedp.Action {
 func (b *browser) isWide() (wide bool) {
 	b.t.Helper()
 	b.eval(`new Promise((done) => {
-		const until = Date.now() + 5000;
+		const until = Date.now() + 60000;
 		const look = () => {
 			const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
 			wide && Date.now() < until ? setTimeout(look, 50) : done(wide);

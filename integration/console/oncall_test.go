@@ -158,6 +158,7 @@ func playErrorAndDeploy(t *testing.T) {
 	b.wants("New since")
 	b.wants("billing 4.2")
 	b.run(chromedp.Click(`//a[text()="billing 4.2"]`))
+	await(b, `location.search.includes('since=') && document.readyState !== 'loading'`, true)
 	var row string
 	b.run(chromedp.Text(`.deaths ~ .grid2 tbody tr:first-child`, &row))
 	for _, want := range []string{"NullCurrency new", "4.2", "2 × no answer"} {
@@ -190,7 +191,7 @@ func playRetryOfMany(t *testing.T) {
 	awaitStates(t, broker, "queue-0000", "ready", dead)
 	b.open("/operations")
 	b.run(chromedp.Click(`//tr[contains(., "jobs.retry")]//button[contains(., "Undo")]`))
-	b.wants("Undone: 2\u202f500 jobs put back.")
+	b.wantsDone("Undone: 2\u202f500 jobs put back.")
 	awaitStates(t, broker, "queue-0000", "dead", dead)
 	awaitStates(t, broker, "others", "dead", others)
 	b.open("/dead")
@@ -272,8 +273,9 @@ func playThrottleOfATenant(t *testing.T) {
 	if !strings.HasPrefix(compact(row), "acme 37 3 ") {
 		t.Errorf("the first key shows %q", compact(row))
 	}
-	b.run(chromedp.Click(`//a[text()="Throttle" and contains(@aria-label, "acme")]`),
-		chromedp.WaitVisible(`form.fields input[name="concurrency"]`),
+	b.run(chromedp.Click(`//a[text()="Throttle" and contains(@aria-label, "acme")]`))
+	await(b, `location.pathname + ' ' + document.readyState`, "/limits complete")
+	b.run(chromedp.WaitVisible(`form.fields input[name="concurrency"]`),
 		chromedp.SendKeys(`form.fields input[name="concurrency"]`, "2"))
 	b.wants("The next one starts when 2 jobs have ended; until then 37 ready jobs would wait.")
 	b.run(chromedp.Click(`button[value="set"]`))

@@ -53,7 +53,7 @@ func TestKeysAndUndoSuitEveryScreen(t *testing.T) {
 	b.wants("3 ready now.")
 	b.open("/operations")
 	b.run(focus(`form[action="undo"] button`), chromedp.KeyEvent(kb.Enter))
-	b.wants("Undone")
+	b.wantsDone("Undone")
 	b.clean("keys and undo by keyboard")
 
 	b.run(emulation.SetScriptExecutionDisabled(true))

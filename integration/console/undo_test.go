@@ -63,9 +63,13 @@ func TestARetryAndAPauseAreUndoneFromTheirNotes(t *testing.T) {
 		chromedp.Click(`.bar button[value="retry"]`))
 	b.wants("This can be undone for an hour")
 	b.run(chromedp.Click("main form section button"))
-	b.wants("7 jobs put back.")
-	b.run(undo)
-	b.wants("Undone: 7 jobs put back.")
+	if b.wantsDone("7 jobs put back.") {
+		b.run(undo)
+	} else { // the note of a slow change has no button
+		b.open("/operations")
+		b.run(chromedp.Click(`//tr[contains(., "jobs.retry")]//button[contains(., "Undo")]`))
+	}
+	b.wantsDone("Undone: 7 jobs put back.")
 	if q := api(t, broker, "GET", "/queues/mail", ""); q["dead"] != 7.0 || q["ready"] != 0.0 {
 		t.Errorf("after the undo: %v", q)
 	}
