@@ -55,8 +55,8 @@ func checkClocksThatDiffer(t *testing.T, shift string) {
 func (c *cluster) delayedJob(what string) {
 	c.t.Helper()
 	queue := "delayed-" + strings.ReplaceAll(what, " ", "-")
-	c.do(0, "POST", "/jobs", fmt.Sprintf(`{"id":%q,"queue":%q,"delay_s":1}`, queue, queue), nil)
 	begin := time.Now()
+	c.do(0, "POST", "/jobs", fmt.Sprintf(`{"id":%q,"queue":%q,"delay_s":1}`, queue, queue), nil)
 	harness.Eventually(c.t, func() string {
 		var list struct{ Jobs []json.RawMessage }
 		if err := c.api(0, "GET", "/jobs?state=ready&queue="+queue, "", &list); err != nil || len(list.Jobs) != 1 {

@@ -94,7 +94,14 @@ func TestNodesKnowEachOtherByCertificate(t *testing.T) {
 		}
 		return ""
 	})
-	if status, body, err := stranger.Get("/readyz"); err != nil || status == 200 {
-		t.Errorf("a node with a certificate of another authority: %d %s %v", status, body, err)
-	}
+	harness.Eventually(t, func() string { // it listens a moment later
+		status, body, err := stranger.Get("/readyz")
+		if err != nil {
+			return err.Error()
+		}
+		if status == 200 {
+			t.Errorf("a node with a certificate of another authority is ready: %s", body)
+		}
+		return ""
+	})
 }
