@@ -29,7 +29,7 @@ roles = ["admin"]
 // whichever leads afterwards. Refused changes are not.
 func TestChangesOfTheClusterAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
-	c := prepare(t, nil, administrator).start()
+	c := prepare(t, nil, administrator+calm).start()
 	broker := func(i int, args ...string) harness.Result {
 		t.Helper()
 		return harness.Exec(t, harness.Command{

@@ -56,8 +56,10 @@ func (g *gearman) submit(id string) error {
 	return err
 }
 
-func (g *gearman) lease() (string, error) {
-	handle, _, _, body, err := g.Grab(5 * time.Second)
+func (g *gearman) lease() (string, error) { return g.leased(g.Grab(5 * time.Second)) }
+
+// leased notes what was grabbed.
+func (g *gearman) leased(handle, _, _, body string, err error) (string, error) {
 	if err != nil || handle == "" {
 		return "", err
 	}

@@ -52,6 +52,14 @@ const electionTimeout = "3s"
 // defaultElection are settings with the default timeout, for tests of the time without service.
 const defaultElection = "[cluster]\nelection_timeout = \"500ms\"\n"
 
+// calm are settings for tests that must know who leads: a node that does not run for some seconds changes no leader. A
+// leader whose process ends is replaced at once even so. Such a cluster takes longer to elect its first leader.
+const calm = "[cluster]\nelection_timeout = \"10s\"\n"
+
+// loggedIn is a setting by which the nodes know the clients of the HTTP API. The connections of those that they do not
+// know are closed after ten seconds without a request.
+const loggedIn = "[http]\npassword = \"secret\"\n"
+
 // size is the number of nodes.
 const size = 3
 
@@ -83,7 +91,11 @@ func prepare(t *testing.T, w *network, config string) *cluster {
 // node makes a node that is not started.
 func (c *cluster) node(dir string, i int, config string, env []string) *server.BrokerServer {
 	c.t.Helper()
-	return c.nodeOf(dir, i, server.BrokerOptions{Config: config, Env: env})
+	o := server.BrokerOptions{Config: config, Env: env}
+	if strings.Contains(config, loggedIn) {
+		o.HTTPPassword = "secret"
+	}
+	return c.nodeOf(dir, i, o)
 }
 
 // nodeOf makes a node that is not started, with options of its own.

@@ -11,7 +11,7 @@ import (
 // The console's page shows all nodes, whichever of them is asked, and what the loss of another one would mean.
 func TestConsoleShowsTheCluster(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := prepare(t, nil, calm).start()
 	c.caughtUp()
 	leader := c.leader()
 	for i := range c.nodes {

@@ -85,7 +85,7 @@ func TestNodeWithAFullDiskStopsAndTheOthersGoOn(t *testing.T) {
 // A leader whose disk is nearly full hands over to a node that has space, so that new jobs are accepted still.
 func TestLeaderWithANearlyFullDiskHandsOver(t *testing.T) {
 	t.Parallel()
-	c, f := onSmallDisk(t, 160*mib, "min_free_disk = \"64 MiB\"\n")
+	c, f := onSmallDisk(t, 160*mib, "min_free_disk = \"64 MiB\"\n"+calm)
 	c.transfer(0)
 	l := c.begin()
 	l.goesOn("before the disk is nearly full")

@@ -112,7 +112,7 @@ func (r *requests) Close() error {
 // each on its connection.
 func TestRequestsOutliveTheLeader(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := prepare(t, nil, loggedIn).start()
 	c.awaitLinks()
 	leader := c.leader()
 	first, second := c.nodes[(leader+1)%size], c.nodes[(leader+2)%size]
@@ -178,7 +178,7 @@ func TestRequestsOutliveTheLeader(t *testing.T) {
 // Requests with an idempotency key, and those that read, are passed on and counted; a key is known under each leader.
 func TestRequestsThatTheLeaderServesArePassedOn(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := prepare(t, nil, calm).start()
 	c.awaitLinks()
 	leader, node := c.leader(), c.follower()
 	passed := func() float64 { return c.metric(node, "broker_cluster_proxied_requests_total") }

@@ -89,7 +89,7 @@ func TestMembersAreReplacedUnderLoad(t *testing.T) {
 
 func TestInvalidChangesOfMembersAreRefused(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := prepare(t, nil, calm).start()
 	leader := c.leader()
 	id := func(i int) string { return fmt.Sprint("n", i+1) }
 	for _, r := range []struct {

@@ -40,6 +40,9 @@ const (
 	workersEach   = 4
 )
 
+// leaderless is less than the ten seconds after which nodes close the connections of clients for lack of a leader.
+const leaderless = 8 * time.Second
+
 func (o *outliving) begin(nodes []int, all []protocol) {
 	for _, i := range nodes {
 		for _, p := range all {
@@ -195,8 +198,10 @@ func killLeaders(t *testing.T, kills int) (opened, ended int, pauses []time.Dura
 		time.Sleep(time.Second)
 		close(o.stop)
 		o.done.Wait()
-		opened, ended = opened+o.opened, ended+len(o.ended)
 		pauses = append(pauses, slices.Max(o.pauses))
+		if pauses[kill] < leaderless { // otherwise nodes close the connections of their clients
+			opened, ended = opened+o.opened, ended+len(o.ended)
+		}
 		t.Logf("kill %d: %d connections, %d ended %q, longest pause %v, %v", kill, o.opened, len(o.ended),
 			o.ended[:min(len(o.ended), 8)], pauses[kill], time.Since(killed))
 		if twice := o.leasedTwice(); len(twice) > 0 {

@@ -20,7 +20,7 @@ func TestLeaderPushesJobs(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	c := prepare(t, nil,
-		fmt.Sprintf("\n[[push]]\nname = \"shop\"\nqueues = [\"mail\"]\nurl = %q\n", receiver.URL)).start()
+		calm+fmt.Sprintf("\n[[push]]\nname = \"shop\"\nqueues = [\"mail\"]\nurl = %q\n", receiver.URL)).start()
 	seen := make(map[string]bool)
 	for range 2 {
 		leader := c.leader()
@@ -41,6 +41,13 @@ func TestLeaderPushesJobs(t *testing.T) {
 				t.Fatal("nothing was pushed")
 			}
 		}
+		harness.Eventually(t, func() string { // the answers have come: the next leader would push again
+			var q struct{ Ready, Leased int }
+			if err := c.api(leader, http.MethodGet, "/queues/mail", "", &q); err != nil || q.Ready+q.Leased > 0 {
+				return fmt.Sprint(q, err)
+			}
+			return ""
+		})
 		for i, n := range c.nodes {
 			_, text, err := n.Get("/metrics")
 			check(t, err)

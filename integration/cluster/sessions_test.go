@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -97,7 +96,7 @@ func (m *messages) Close() error { return nil }
 func linked(t *testing.T) (c *cluster, all []protocol) {
 	t.Helper()
 	tubes, queues := make(map[*server.BrokerServer]string), make(map[*server.BrokerServer]string)
-	c = prepare(t, nil, "")
+	c = prepare(t, nil, loggedIn)
 	for _, n := range c.nodes {
 		for setting, of := range map[string]map[*server.BrokerServer]string{"BEANSTALK": tubes, "SQS": queues} {
 			at, err := server.FreeAddr()
@@ -144,6 +143,9 @@ func (c *cluster) dial(p protocol, i int) session {
 
 // await waits for a job.
 func await(s session) (id string, err error) {
+	if g, is := s.(*gearman); is { // it sleeps
+		return g.leased(g.Grab(harness.Patience))
+	}
 	for end := time.Now().Add(harness.Patience); id == "" && err == nil && time.Now().Before(end); {
 		id, err = s.lease()
 	}
@@ -152,11 +154,10 @@ func await(s session) (id string, err error) {
 
 // nowLeased leases a job that is ready.
 func nowLeased(s session) (id string, err error) {
-	id, err = s.lease()
-	if errors.Is(err, os.ErrDeadlineExceeded) { // a Gearman worker sleeps until there is a job
-		return "", nil
+	if g, is := s.(*gearman); is { // it would sleep until there is a job
+		return g.leased(g.GrabNow(harness.Patience))
 	}
-	return id, err
+	return s.lease()
 }
 
 // A job that one node takes is leased at another, and a worker that waits at a third is woken. The sessions are at the

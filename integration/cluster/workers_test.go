@@ -63,30 +63,33 @@ func TestFaktoryWorkersAreListedAndQuietedThroughEveryNode(t *testing.T) {
 	c.listsWorkers(old, workers)
 }
 
-// listsWorkers checks that a node lists workers, by their ids.
+// listsWorkers waits until a node lists workers, by their ids, and no others.
 func (c *cluster) listsWorkers(i int, want map[string]*faktory) {
 	c.t.Helper()
-	var list struct {
-		Workers []struct{ ID, Address, State string }
-	}
-	c.do(i, "GET", "/workers?protocol=faktory", "", &list)
-	seen := map[string]bool{}
-	for _, w := range list.Workers {
-		if strings.HasPrefix(w.ID, "worker:at-n") {
-			seen[w.ID] = true
+	harness.Eventually(c.t, func() string {
+		var list struct {
+			Workers []struct{ ID, Address, State string }
 		}
-	}
-	for id := range want {
-		if !seen[id] || len(seen) != len(want) {
-			c.t.Errorf("n%d lists %v, not %s", i+1, list.Workers, id)
+		c.do(i, "GET", "/workers?protocol=faktory", "", &list)
+		seen := map[string]bool{}
+		for _, w := range list.Workers {
+			if strings.HasPrefix(w.ID, "worker:at-n") {
+				seen[w.ID] = true
+			}
 		}
-	}
+		for id := range want {
+			if !seen[id] || len(seen) != len(want) {
+				return fmt.Sprintf("n%d lists %v, not %s", i+1, list.Workers, id)
+			}
+		}
+		return ""
+	})
 }
 
 // Each node has the metrics of the cluster, and counts as ready while clients are served through it.
 func TestEveryNodeHasMetricsOfTheCluster(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := prepare(t, nil, calm).start()
 	for i := range c.nodes {
 		harness.Eventually(t, func() string {
 			for _, name := range []string{"broker_ready", "broker_cluster_has_leader"} {

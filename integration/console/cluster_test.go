@@ -34,6 +34,8 @@ func startCluster(t *testing.T) (nodes []*server.BrokerServer) {
 		n, err := server.NewBroker(dir, server.BrokerOptions{
 			Binary: harness.Binary(t),
 			Args:   []string{"--node", fmt.Sprint("n", i+1), "--cluster", strings.Join(members, ",")},
+			// a node that does not run for some seconds changes no leader
+			Env: []string{"BROKER_CLUSTER_ELECTION_TIMEOUT=10s"},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -179,20 +179,9 @@ func (c *Client) Submit(t Type, function, unique, body string) (string, error) {
 func (c *Client) Grab(wait time.Duration) (handle, function, unique, body string, err error) {
 	deadline := time.Now().Add(wait)
 	for {
-		if err := c.Send(GrabJobUniq); err != nil {
-			return "", "", "", "", err
-		}
-		p, err := c.readPastNoops(time.Until(deadline))
-		if err != nil {
-			return "", "", "", "", err
-		}
-		switch p.Type {
-		case JobAssignUniq:
-			a := p.Args(4)
-			return a[0], a[1], a[2], a[3], nil
-		case NoJob:
-		default:
-			return "", "", "", "", fmt.Errorf("%v in reply to a grab", p)
+		handle, function, unique, body, err = c.GrabNow(time.Until(deadline))
+		if err != nil || handle != "" {
+			return handle, function, unique, body, err
 		}
 		if err := c.Send(PreSleep); err != nil {
 			return "", "", "", "", err
@@ -201,6 +190,25 @@ func (c *Client) Grab(wait time.Duration) (handle, function, unique, body string
 			return "", "", "", "", err
 		}
 	}
+}
+
+// GrabNow takes a job if there is one now; otherwise the handle is empty. It waits at most that long for the reply.
+func (c *Client) GrabNow(wait time.Duration) (handle, function, unique, body string, err error) {
+	if err := c.Send(GrabJobUniq); err != nil {
+		return "", "", "", "", err
+	}
+	p, err := c.readPastNoops(wait)
+	if err != nil {
+		return "", "", "", "", err
+	}
+	switch p.Type {
+	case JobAssignUniq:
+		a := p.Args(4)
+		return a[0], a[1], a[2], a[3], nil
+	case NoJob:
+		return "", "", "", "", nil
+	}
+	return "", "", "", "", fmt.Errorf("%v in reply to a grab", p)
 }
 
 func (c *Client) readPastNoops(wait time.Duration) (Packet, error) {
