@@ -165,35 +165,55 @@ func TestRetryAfterDefersTheJobWithoutAFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		after  func(now core.Instant) string
-		least  time.Duration
 	}{
-		"429 with seconds": {429, func(core.Instant) string { return "2" }, 2 * time.Second},
+		"429 with seconds": {429, func(core.Instant) string { return "3600" }},
 		"503 with a date": {503, func(now core.Instant) string {
-			return now.Add(3 * time.Second).Time().Format(http.TimeFormat)
-		}, time.Second},
-		"429 with zero": {429, func(core.Instant) string { return "0" }, time.Second},
+			return now.Add(time.Hour).Time().Format(http.TimeFormat)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
 			f.push()
-			seq := f.submit(core.Job{MaxFails: 1, MaxAttempts: 1})
-			f.next().reply(c.status, "busy", "Retry-After", c.after(f.broker.Now()))
-			answered := f.broker.Now()
+			seq, answered := f.submit(core.Job{MaxFails: 1, MaxAttempts: 1}), f.broker.Now()
+			f.next().reply(c.status, "busy", "Retry-After", c.after(answered))
 			j := f.awaitState(seq, core.Scheduled)
 			if j.Fails != 0 || j.Attempts != 0 || j.Failure != nil {
 				t.Errorf("%d failures, %d attempts, failure %+v", j.Fails, j.Attempts, j.Failure)
 			}
-			other := f.submit(core.Job{}) // it waits too, because the receiver asked for a pause
+			if wait := j.ReadyAt.Sub(answered); wait < time.Hour-2*time.Second {
+				t.Errorf("deferred by %v", wait)
+			}
+			f.submit(core.Job{})
 			if s := f.counts(push.Deferred, 1); s.PausedUntil == 0 {
 				t.Error("the target goes on")
 			}
+			f.quiet(50 * time.Millisecond) // the other job waits too, because the receiver asked for a pause
+		})
+	}
+}
+
+func TestDeferredJobIsPushedAgain(t *testing.T) {
+	t.Parallel()
+	for after, least := range map[string]time.Duration{"2": 2 * time.Second, "0": time.Second} {
+		t.Run(after, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.push()
+			seq := f.submit(core.Job{MaxFails: 1, MaxAttempts: 1})
+			first := f.next()
+			answered := f.broker.Now()
+			first.reply(http.StatusTooManyRequests, "busy", "Retry-After", after)
+			f.counts(push.Deferred, 1)
+			other := f.submit(core.Job{})
 			f.next().reply(http.StatusOK, "")
-			if took := f.broker.Now().Sub(answered); took < c.least-50*time.Millisecond {
+			if took := f.broker.Now().Sub(answered); took < least-50*time.Millisecond {
 				t.Errorf("pushed again after %v", took)
 			}
 			f.next().reply(http.StatusOK, "")
-			f.awaitState(seq, core.Done)
+			if j := f.awaitState(seq, core.Done); j.Fails != 0 || j.Attempts != 1 {
+				t.Errorf("%d failures, %d attempts", j.Fails, j.Attempts)
+			}
 			f.awaitState(other, core.Done)
 		})
 	}
@@ -205,7 +225,7 @@ func TestReceiverThatDoesNotAnswerInTimeFailsTheJob(t *testing.T) {
 	f.target.Timeout = 100 * time.Millisecond
 	f.push()
 	seq := f.submit(core.Job{MaxFails: 1})
-	f.next()
+	// A busy machine may not connect in this time: then the job is pushed again.
 	if j := f.awaitState(seq, core.Dead); j.Failure.Type != "Timeout" || j.Failure.Message != "no answer within 100ms" {
 		t.Errorf("failure %+v", j.Failure)
 	}
@@ -240,9 +260,11 @@ func TestAnswerAfterTheEndOfTheLeaseIsLate(t *testing.T) {
 func TestReceiverThatCannotBeReachedCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	address := f.receiver.Listener.Addr().String()
+	_ = f.receiver.Listener.Close()    // it has accepted nothing
+	closed := listen(t, "127.0.0.2:0") // nobody else takes a port of this address
+	address := closed.Addr().String()
+	_ = closed.Close() // likewise
 	f.target.URL = "http://" + address
-	_ = f.receiver.Listener.Close() // it has accepted nothing
 	f.push()
 	seq := f.submit(core.Job{MaxFails: 1, MaxAttempts: 1})
 	select {
@@ -253,11 +275,14 @@ func TestReceiverThatCannotBeReachedCostsNoAttempt(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("nobody is told that the receiver cannot be reached")
 	}
-	if s := f.counts(push.Unreachable, 1); s.PausedUntil == 0 || s.LastError == "" {
+	if s := f.counts(push.Unreachable, 1); s.LastError == "" {
 		t.Errorf("status %+v", s)
 	}
-	if j := f.job(seq); j.State != core.Ready || j.Attempts != 0 || j.Fails != 0 {
-		t.Errorf("the job is %v with %d attempts and %d failures", j.State, j.Attempts, j.Fails)
+	for f.pusher.Status()[0].PausedUntil == 0 { // the pauses between its tries become longer
+		<-time.After(time.Millisecond)
+	}
+	if j := f.awaitState(seq, core.Ready); j.Attempts != 0 || j.Fails != 0 {
+		t.Errorf("the job has %d attempts and %d failures", j.Attempts, j.Fails)
 	}
 	f.receiver.Listener = listen(t, address)
 	f.receiver.Start()
@@ -297,17 +322,16 @@ func TestRateBoundsTheRequestsInASecond(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.target.Concurrency, f.target.Rate = 100, 20
+	started := f.broker.Now()
 	f.push()
 	for range 12 {
 		f.submit(core.Job{})
 	}
-	f.next().reply(http.StatusOK, "")
-	started := f.broker.Now()
-	for range 11 {
+	for range 12 {
 		f.next().reply(http.StatusOK, "")
 	}
 	if took := f.broker.Now().Sub(started); took < 450*time.Millisecond { // two may come at once after a pause
-		t.Errorf("11 more jobs were pushed in %v", took)
+		t.Errorf("12 jobs were pushed in %v", took)
 	}
 }
 
@@ -395,16 +419,21 @@ func TestCloseWaitsForAnswersAndLeavesTheLeasesOfTheOthers(t *testing.T) {
 		r := f.next()
 		replies[r.Header.Get("Broker-Job-Id")] = r
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	closed := make(chan struct{})
 	go func() {
 		f.pusher.Close(ctx)
 		close(closed)
 	}()
+	for len(f.pusher.Status()) > 0 { // until Close has begun
+		<-time.After(time.Millisecond)
+	}
 	third := f.submit(core.Job{})
 	j := f.job(answered)
 	replies[j.Job.Identity()].reply(http.StatusOK, "")
+	f.awaitState(answered, core.Done)
+	cancel()
 	<-closed
 	if j := f.job(answered); j.State != core.Done {
 		t.Errorf("the job that was answered is %v", j.State)
