@@ -565,7 +565,7 @@ func TestFullLinkStopsThoseWhoAsk(t *testing.T) {
 func TestTimeIsTheLeaders(t *testing.T) {
 	l := newLeader(t, engine.Options{Durability: engine.None, Clock: clock.OffsetClock{Offset: 100 * time.Hour}})
 	b := l.node(nil)
-	if off := b.Now().Sub(l.Now()); off.Abs() > time.Second {
+	if off := b.Now().Sub(l.Now()); off.Abs() > time.Minute { // the two are read one after the other
 		t.Errorf("the leader's time is off by %v", off)
 	}
 }
@@ -592,7 +592,7 @@ func TestRepliesLeaveBeforeThoseOfTheNextCommit(t *testing.T) {
 		select {
 		case <-done:
 			seen <- true
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			seen <- false
 		}
 	}}

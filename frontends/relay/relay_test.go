@@ -172,13 +172,16 @@ func homeOf(r *http.Request) httpserver.Home {
 func (f *fixture) web() string {
 	says := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost { // net/http reads its body before it answers
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // of an open connection
+			}
 			_, _ = io.WriteString(w, name+" "+r.RemoteAddr+" "+r.Header.Get(relayAddress)) // the test reads it
 		})
 	}
 	handlers := func(name string) Handlers {
 		return Handlers{Own: says(name), OverLink: says(name + "'s link"), HomeOf: homeOf}
 	}
-	inner := &http.Server{Handler: f.leader.Handler(handlers("leader")), ReadTimeout: time.Second}
+	inner := &http.Server{Handler: f.leader.Handler(handlers("leader"))}
 	go func() { _ = inner.Serve(f.leader.Tunnel()) }() // ends with the tunnel
 	f.Cleanup(func() { _ = inner.Close() })            // nothing is left
 	outer := httptest.NewServer(f.follower.Handler(handlers("follower")))

@@ -20,7 +20,7 @@ func TestManyCreateTheSameQueueAtOnce(t *testing.T) {
 	f := setup(t)
 	f.options.ManualCommits = true
 	f.restart()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	codes := make([]int, 60)

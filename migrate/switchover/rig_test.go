@@ -18,7 +18,7 @@ type rig struct {
 }
 
 // patience limits how long a test waits for bytes.
-const patience = 10 * time.Second
+const patience = 2 * time.Minute
 
 func setup(t *testing.T, protocol string) *rig {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 
 // quick are short waits, except for a reply of the second server.
 var quick = times{
-	answer: 2 * time.Second, fresh: 50 * time.Millisecond, skip: 10 * time.Millisecond, look: 10 * time.Millisecond,
+	answer: 5 * time.Second, fresh: 500 * time.Millisecond, skip: 10 * time.Millisecond, look: 10 * time.Millisecond,
 }
 
 // script plays events of beanstalkd clients to a comparison with a tubeServer that counts from 20.

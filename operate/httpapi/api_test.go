@@ -231,6 +231,7 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 func TestRequestsWaitForTheStart(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
+	f.server.startTimeout = time.Minute
 	backend := f.server.backend.Load()
 	f.server.Unready()
 	time.AfterFunc(50*time.Millisecond, func() { f.server.Ready(*backend) })

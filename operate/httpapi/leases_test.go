@@ -202,7 +202,7 @@ func TestSubmissionWaitsForTheOutcome(t *testing.T) {
 		f := setupAPI(t, Options{})
 		got := make(chan answer, 1)
 		go func() {
-			got <- f.call("POST", "/api/v1/jobs?wait=10s",
+			got <- f.call("POST", "/api/v1/jobs?wait=60s",
 				map[string]any{"queue": "q", "body": "in", "ephemeral": ephemeral})
 		}()
 		l := f.call("POST", "/api/v1/queues/q/lease?wait=10s", nil).want(200)
@@ -246,7 +246,7 @@ func TestALeasedEphemeralJobOutlivesTheWait(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	got := make(chan answer, 1)
-	go func() { got <- f.call("POST", "/api/v1/jobs?wait=3s", `{"queue":"q","ephemeral":true}`) }()
+	go func() { got <- f.call("POST", "/api/v1/jobs?wait=10s", `{"queue":"q","ephemeral":true}`) }()
 	f.call("POST", "/api/v1/queues/q/lease?wait=10s", nil).want(200)
 	if job := (<-got).want(201); job["state"] != "leased" || job["outcome"] != nil || job["watchers"] != nil {
 		t.Errorf("%v, want a job in the hands of its worker, without anybody who waits", job)

@@ -70,7 +70,7 @@ func TestLongPatternsAreRefused(t *testing.T) {
 	if n := h.Publish(strings.Repeat("a", MaxPattern), "", nil); n != 1 {
 		t.Errorf("%d subscribers of a shorter one", n)
 	}
-	if took := time.Since(begin); took > 5*time.Second { //nolint:forbidigo // as above
+	if took := time.Since(begin); took > time.Minute { //nolint:forbidigo // as above
 		t.Errorf("publishing took %v", took)
 	}
 }
