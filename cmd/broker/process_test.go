@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -65,11 +66,19 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// freeAddress returns an unused address, below the ports that the kernel uses for outgoing connections.
+// nextPort is the number of ports that were tried, from a random one on.
+var nextPort = func() *atomic.Int64 {
+	var n atomic.Int64
+	n.Store(mathrand.Int64N(2000))
+	return &n
+}()
+
+// freeAddress returns an unused address, below the ports that the kernel uses for outgoing connections and those of the
+// integration tests. It returns each once: a test may take its time until its program listens.
 func freeAddress(t *testing.T) (address, port string) {
 	t.Helper()
 	for range 1000 {
-		port = strconv.Itoa(12_000 + mathrand.IntN(18_000))
+		port = strconv.FormatInt(10_000+nextPort.Add(1)%2000, 10)
 		address = net.JoinHostPort("127.0.0.1", port)
 		if ln, err := net.Listen("tcp", address); err == nil {
 			_ = ln.Close() // another process will listen on it
@@ -314,9 +323,7 @@ func TestGearmandInMemoryLogsItAndMakesNoStore(t *testing.T) {
 	address, port := freeAddress(t)
 	r := start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--memory")
 	dialGearman(t, address).submit("lost", "x")
-	if out := r.output.String(); !strings.Contains(out, "in memory only") {
-		t.Errorf("the log: %s", out)
-	}
+	eventually(t, "a word of the memory", func() bool { return strings.Contains(r.output.String(), "in memory only") })
 	if exists(filepath.Join(r.Dir, "data")) {
 		t.Error("there is a store")
 	}

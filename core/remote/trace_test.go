@@ -108,9 +108,13 @@ func TestWorkerThatWaitsForNoReplyGoesOn(t *testing.T) {
 			}
 			w.fail(!c.lost, 0) // unless it is lost, it commits, and nobody hears of it
 			w.link(a)
+			wait := time.Minute
+			if c.stay { // it may only fail to be seen
+				wait = 20 * time.Millisecond
+			}
 			select {
 			case <-worker.closed:
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(wait):
 			}
 			if closed := worker.isClosed(); closed == c.stay {
 				t.Fatalf("the connection is closed: %t", closed)

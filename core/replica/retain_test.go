@@ -53,6 +53,7 @@ func TestOneCopyIsEnoughWhileClientsWrite(t *testing.T) {
 			counting.Store(true)
 			c.start(victim)
 			<-begun
+			last := leader.raft.LastIndex()
 			for end := time.After(5 * time.Second / 2); ; write() { // the log is checked once a second
 				select {
 				case <-end:
@@ -60,6 +61,9 @@ func TestOneCopyIsEnoughWhileClientsWrite(t *testing.T) {
 					continue
 				}
 				break
+			}
+			for low := uint64(0); keep == 1 && low <= last; low, _ = leader.logs.log.Bounds() {
+				write()
 			}
 			close(written)
 			c.caughtUp()

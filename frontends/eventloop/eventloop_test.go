@@ -116,8 +116,9 @@ func TestAMissedWakeUpCostsAReplyTwoTicks(t *testing.T) {
 		f.broker.committed.Store(1)
 		f.toy.wakeAll()
 		c.want("first")
-		ticks := f.toy.ticks.Load()
 		c.send("hold 2 second\necho third\n")
+		eventually(t, "reply held", func() bool { return f.count(func(c *conn) bool { return c.out.Held() > 0 }) == 1 })
+		ticks := f.toy.ticks.Load()
 		eventually(t, "three ticks", func() bool { return f.toy.ticks.Load() >= ticks+3 })
 		if n := f.Counts()["toy"].Late; n != 0 {
 			t.Fatalf("%d replies are counted as late before their commit", n)

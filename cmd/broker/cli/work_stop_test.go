@@ -2,10 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +16,8 @@ import (
 	"broker/operate/service"
 )
 
-// stoppingServer has jobs that should stop from the first heartbeat on. Their leases last for 600 ms.
-func stoppingServer(t *testing.T, batch bool) (*client, func() string) {
+// stoppingServer has jobs that should stop once a file is there. Their leases last for 600 ms.
+func stoppingServer(t *testing.T, batch bool, file string) (*client, func() string) {
 	t.Helper()
 	told, given := make(chan string, 100), false
 	const job = `{"lease":"t","job":{"id":"j","leased_at":"2030-01-01T00:00:00Z","lease_until":"2030-01-01T00:00:00.6Z"}}`
@@ -22,7 +25,8 @@ func stoppingServer(t *testing.T, batch bool) (*client, func() string) {
 		body, _ := io.ReadAll(r.Body) // what is missing fails the test
 		switch verb := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; {
 		case verb == "heartbeat":
-			_, _ = io.WriteString(rw, `{"cancel_requested":true,"results":[{"ok":true,"cancel_requested":true}]}`)
+			_, err := os.Stat(file)
+			_, _ = fmt.Fprintf(rw, `{"cancel_requested":%t,"results":[{"ok":true,"cancel_requested":%[1]t}]}`, err == nil)
 		case verb != "lease" && verb != "leases":
 			told <- verb + " " + string(body)
 			_, _ = io.WriteString(rw, `{"results":[{"ok":true}]}`)
@@ -59,23 +63,27 @@ func TestProgramOfACancelledJobGetsTERMAndThenKILL(t *testing.T) {
 		program, want string
 		batch         int
 	}{
-		"it obeys":          {program: `trap 'exit 9' TERM; sleep 60 & wait`, want: "exit status 9"},
-		"it does not obey":  {program: `trap '' TERM; sleep 60; sleep 60`, want: "signal: killed"},
-		"it completes":      {program: `trap 'echo done; exit 0' TERM; sleep 60 & wait`, want: "complete"},
-		"its only job is":   {program: `trap 'exit 9' TERM; sleep 60 & wait`, want: "exit status 9", batch: 5},
-		"a child of it has": {program: `sh -c 'sleep 60; true'`, want: "signal: terminated"},
+		"it obeys":          {program: `trap 'exit 9' TERM; : > %s; sleep 300 & wait`, want: "exit status 9"},
+		"it does not obey":  {program: `trap '' TERM; : > %s; sleep 300; sleep 300`, want: "signal: killed"},
+		"it completes":      {program: `trap 'echo done; exit 0' TERM; : > %s; sleep 300 & wait`, want: "complete"},
+		"its only job is":   {program: `trap 'exit 9' TERM; : > %s; sleep 300 & wait`, want: "exit status 9", batch: 5},
+		"a child of it has": {program: `sh -c ': > %s; sleep 300; true'`, want: "signal: terminated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, told := stoppingServer(t, c.batch > 0)
+			runs := filepath.Join(t.TempDir(), "runs") // the program makes it once it is ready for the signal
+			client, told := stoppingServer(t, c.batch > 0, runs)
 			var log bytes.Buffer
 			w := &worker{
-				client: client, queues: []string{"a"}, program: []string{"sh", "-c", c.program}, log: &log, quit: true,
-				grace: 300 * time.Millisecond, batch: c.batch,
+				client: client, queues: []string{"a"}, program: []string{"sh", "-c", fmt.Sprintf(c.program, runs)},
+				log: &log, quit: true, grace: time.Minute, batch: c.batch,
+			}
+			if c.want == "signal: killed" {
+				w.grace = 300 * time.Millisecond
 			}
 			began := time.Now()
 			err := w.run(t.Context(), 1)
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took > 2*time.Minute {
 				t.Errorf("it took %v", took)
 			}
 			if got := told(); !strings.Contains(got, c.want) {
