@@ -38,8 +38,8 @@ func DialWorkq(t testing.TB, b *Broker) *workqclient.Client {
 // greetFor is how long a Faktory server waits for the HELLO of a client.
 const greetFor = 2 * time.Second
 
-// OpenFaktory connects the official client; timeout applies to each of its calls. If the machine is so busy that the server
-// does not wait for the HELLO, it tries again.
+// OpenFaktory connects the official client; timeout applies to each of its calls. If the machine is so busy that the
+// server does not wait for the HELLO, it tries again.
 func OpenFaktory(b *Broker, timeout time.Duration) (c *faktory.Client, err error) {
 	s := faktory.DefaultServer()
 	s.Address, s.Password = b.Faktory, b.Password
