@@ -29,6 +29,12 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
+	return setupOn(t, func(b core.Broker) core.Broker { return b })
+}
+
+// setupOn is setup with another broker in front of the engine.
+func setupOn(t *testing.T, broker func(core.Broker) core.Broker) *fixture {
+	t.Helper()
 	f := &fixture{t: t, clock: coretest.NewClock(), caller: service.Caller{Principal: access.Everyone}}
 	var err error
 	if f.engine, err = engine.Open(engine.Options{
@@ -37,7 +43,7 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.service, err = service.New(service.Options{
-		Broker: f.engine, Handles: core.NewHandleFormat("H:here"), Store: toyStore{f.engine},
+		Broker: broker(f.engine), Handles: core.NewHandleFormat("H:here"), Store: toyStore{f.engine},
 	})
 	if err != nil {
 		t.Fatal(err)

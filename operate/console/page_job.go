@@ -189,8 +189,11 @@ func changeJob(r *request) (*view, error) {
 		return r.startBulk(service.Action{Action: service.ActionDelete, Delay: undoFor},
 			service.Selection{Names: []string{id}}, at)
 	}
-	if err := r.actOnJob(id, actionOf(do)); err != nil {
+	switch begun, err := r.actOnJob(id, actionOf(do)); {
+	case err != nil:
 		return nil, err
+	case begun:
+		return r.back(at, "The change has begun.")
 	}
 	switch service.JobAction(do) { //nolint:exhaustive // the others stay on the page
 	case service.ActionCancel:
@@ -206,8 +209,8 @@ func changeJob(r *request) (*view, error) {
 	return r.back(at, "The job is ready.")
 }
 
-// actOnJob changes one job. A change that can be undone is an operation.
-func (r *request) actOnJob(id string, a service.Action) error {
+// actOnJob changes one job. A change that can be undone is an operation. begun says that it is still under way.
+func (r *request) actOnJob(id string, a service.Action) (begun bool, err error) {
 	if a.CanUndo(1) {
 		op, err := r.service.StartAction(r.Context(), r.caller, a, service.Selection{Names: []string{id}})
 		if err == nil {
@@ -215,15 +218,17 @@ func (r *request) actOnJob(id string, a service.Action) error {
 		}
 		switch {
 		case err != nil:
-			return err
+			return false, err
+		case op.FinishedAt == nil:
+			return true, nil
 		case op.UndoUntil != nil:
 			r.caller.Made.Add(op.ID)
-			return nil
+			return false, nil
 		case op.Changed > 0:
-			return nil
+			return false, nil
 		}
 	}
-	return r.service.Act(r.Context(), r.caller, id, a, nil) // also to learn why it was not changed
+	return false, r.service.Act(r.Context(), r.caller, id, a, nil) // also to learn why it was not changed
 }
 
 // jobTitle names a job by its type and id.
