@@ -37,6 +37,8 @@ func TestWorkerOfSeveralNodes(t *testing.T) {
 	ofA.Want("+OK\r\n")
 	ofA.Send("BEAT {\"wid\":\"w1\",\"current_state\":\"quiet\",\"rss_kb\":99}\r\n")
 	ofA.Want("$17\r\n{\"state\":\"quiet\"}\r\n")
+	ofB.Send("BEAT {\"wid\":\"w1\"}\r\n") // its node knows by the answer at the latest
+	ofB.Want("$17\r\n{\"state\":\"quiet\"}\r\n")
 	ofB.Send("FETCH default\r\n")
 	leader.Advance(2 * time.Second)
 	ofB.Want("$-1\r\n")
@@ -127,6 +129,7 @@ func TestInfoCountsTheClientsOfAllNodes(t *testing.T) {
 	dial(leader, "producer", "")
 	dial(a, "worker", "w1").Send("BEAT {\"wid\":\"w1\"}\r\n")
 	a.Front.Tick(a.Clock.Now()) // says how many commands there were
+	a.Settle()
 	c := dial(b, "other", "w2")
 	c.Send("INFO\r\n")
 	info := object(t, c)
