@@ -44,7 +44,7 @@ func greetFaktory(t testing.TB, address, hello string) (conn *net.TCPConn, greet
 			check(t, c.SetDeadline(time.Time{}))
 			return c.(*net.TCPConn), greeting
 		}
-		if time.Since(begin) < 2*time.Second {
+		if time.Since(begin) < harness.GreetFor {
 			t.Fatalf("after %q: HELLO is answered with %q, %v", greeting, answer, err)
 		}
 	}

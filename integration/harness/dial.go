@@ -35,8 +35,8 @@ func DialWorkq(t testing.TB, b *Broker) *workqclient.Client {
 	return c
 }
 
-// greetFor is how long a Faktory server waits for the HELLO of a client.
-const greetFor = 2 * time.Second
+// GreetFor is how long a Faktory server waits for the HELLO of a client.
+const GreetFor = 2 * time.Second
 
 // OpenFaktory connects the official client; timeout applies to each of its calls. If the machine is so busy that the
 // server does not wait for the HELLO, it tries again.
@@ -47,7 +47,7 @@ func OpenFaktory(b *Broker, timeout time.Duration) (c *faktory.Client, err error
 	for late, end := true, time.Now().Add(timeout); late && time.Now().Before(end); {
 		begin := time.Now()
 		c, err = s.OpenWithDialer(patientDialer(timeout))
-		late = err != nil && !errors.As(err, &refused) && time.Since(begin) >= greetFor
+		late = err != nil && !errors.As(err, &refused) && time.Since(begin) >= GreetFor
 	}
 	return c, err
 }
