@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -16,7 +17,15 @@ import (
 // beanstalk serves Beanstalk clients.
 type beanstalk struct{ s *Switch }
 
-func (b beanstalk) check() error { return b.s.broker.check() }
+func (b beanstalk) check() error {
+	return b.s.broker.check(b.s.replyWithin, func(conn net.Conn, in *bufio.Reader) error {
+		if _, err := io.WriteString(conn, "list-tube-used\r\n"); err != nil {
+			return err
+		}
+		_, err := wire.ReadLine(in, wire.MaxLine)
+		return err
+	})
+}
 
 func (b beanstalk) join(client, server net.Conn) {
 	c := &beanstalkConn{sequence: newSequence(b.s, client, server), used: "default", watched: []string{"default"}}

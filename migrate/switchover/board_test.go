@@ -2,10 +2,13 @@ package switchover
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"broker/frontends/gearman/packet"
 )
 
 func TestRollBackNeedsACutOver(t *testing.T) {
@@ -74,6 +77,7 @@ func TestCutOverFailsWithoutTheBroker(t *testing.T) {
 func TestInvalidAndForeignRequestsChangeNoQueues(t *testing.T) {
 	t.Parallel()
 	r := setup(t, "gearman")
+	go func() { _, _ = io.WriteString(r.accept(r.broker, "broker"), res(packet.EchoRes)) }() // the broker serves
 	mux, none := http.NewServeMux(), http.NewServeMux()
 	r.Serve(mux)
 	(*Switch)(nil).Serve(none)

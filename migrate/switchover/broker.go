@@ -1,7 +1,10 @@
 package switchover
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -36,11 +39,20 @@ type broker struct {
 	until  time.Time // the failure is returned until then
 }
 
-// check reports whether the broker accepts connections.
-func (b *broker) check() error {
+// errNoLeader means that the broker accepts connections and answers nothing.
+var errNoLeader = errors.New("its cluster may have no leader: 'broker healthcheck' says whether it serves clients")
+
+// check reports whether the broker serves clients. ask sends it a request and reads the reply.
+func (b *broker) check(within time.Duration, ask func(net.Conn, *bufio.Reader) error) error {
 	conn, err := b.dial()
-	if err == nil {
-		_ = conn.Close() // nothing was sent
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()          // the broker has replied, or never will
+	_ = conn.SetDeadline(time.Now().Add(within)) // of a new connection
+	err = ask(conn, bufio.NewReader(conn))
+	if broken := net.Error(nil); errors.Is(err, io.EOF) || errors.As(err, &broken) {
+		return fmt.Errorf("the broker at %s accepts connections and does not answer; %w", b.address, errNoLeader)
 	}
 	return err
 }

@@ -34,6 +34,7 @@ const (
 // Problem is the body of an error.
 type Problem struct {
 	Error string `json:"error"`
+	Code  string `json:"code,omitempty"` // as in the broker's API
 }
 
 // status returns the states of all queues.
@@ -57,20 +58,24 @@ func (s *Switch) Serve(mux *http.ServeMux) {
 		// get none.
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" {
-			reply(w, http.StatusUnsupportedMediaType, Problem{"the body must be application/json"})
+			reply(w, http.StatusUnsupportedMediaType, Problem{Error: "the body must be application/json"})
 			return
 		}
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, wire.MaxMessage))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&c); err != nil {
-			reply(w, http.StatusBadRequest, Problem{err.Error()})
+			reply(w, http.StatusBadRequest, Problem{Error: err.Error()})
 			return
 		}
-		if err := s.change(c); err != nil {
-			reply(w, http.StatusConflict, Problem{err.Error()})
-			return
+		err = s.change(c)
+		switch {
+		case errors.Is(err, errNoLeader):
+			reply(w, http.StatusServiceUnavailable, Problem{err.Error(), "no_leader"})
+		case err != nil:
+			reply(w, http.StatusConflict, Problem{Error: err.Error()})
+		default:
+			reply(w, http.StatusOK, s.status())
 		}
-		reply(w, http.StatusOK, s.status())
 	})
 }
 
@@ -88,9 +93,9 @@ func (s *Switch) change(c Change) error {
 func (s *Switch) allowed(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !loopback(r.RemoteAddr), !loopback(r.Host):
-		reply(w, http.StatusForbidden, Problem{"only from this machine"})
+		reply(w, http.StatusForbidden, Problem{Error: "only from this machine"})
 	case s == nil:
-		reply(w, http.StatusConflict, Problem{"no queue can be cut over: start broker shadow with --to"})
+		reply(w, http.StatusConflict, Problem{Error: "no queue can be cut over: start broker shadow with --to"})
 	default:
 		return true
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"strings"
-	"time"
 
 	"broker/migrate/wire"
 )
@@ -27,13 +26,7 @@ func newFaktory(s *Switch) protocol { return &faktory{s: s, owners: newOwners(ma
 const maxOwners = 1 << 20
 
 func (f *faktory) check() error {
-	conn, err := f.s.broker.dial()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }() // the broker has replied
-	_ = conn.SetDeadline(time.Now().Add(dialWithin))
-	return (&faktoryConn{f: f}).greet(conn, bufio.NewReader(conn))
+	return f.s.broker.check(f.s.replyWithin, (&faktoryConn{f: f}).greet)
 }
 
 func (f *faktory) join(client, server net.Conn) {

@@ -13,7 +13,15 @@ import (
 // gearman serves Gearman's clients and workers.
 type gearman struct{ s *Switch }
 
-func (g gearman) check() error { return g.s.broker.check() }
+func (g gearman) check() error {
+	return g.s.broker.check(g.s.replyWithin, func(conn net.Conn, in *bufio.Reader) error {
+		if _, err := conn.Write(packet.Append[string](nil, packet.RequestMagic, packet.EchoReq)); err != nil {
+			return err
+		}
+		_, err := wire.ReadPacket(in, packet.AnswerMagic, maxHeld)
+		return err
+	})
+}
 
 // gearmanSide is a connection to the server or the broker.
 type gearmanSide struct {

@@ -33,7 +33,7 @@ type Switch struct {
 type protocol interface {
 	// join serves a client until it or the server ends.
 	join(client, server net.Conn)
-	// check reports whether the broker can be used.
+	// check reports whether the broker serves clients.
 	check() error
 }
 
@@ -69,7 +69,7 @@ func NewSwitch(o Options) (*Switch, error) {
 // Join serves a client until it or the server ends. It is wiretap.Proxy.Join.
 func (s *Switch) Join(client, server net.Conn) { s.p.join(client, server) }
 
-// CutOver sends the new jobs of queues to the broker, if it can be reached.
+// CutOver sends the new jobs of queues to the broker, if it serves clients.
 func (s *Switch) CutOver(queues ...string) error {
 	if err := s.p.check(); err != nil {
 		return err

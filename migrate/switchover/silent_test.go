@@ -1,6 +1,10 @@
 package switchover
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +56,54 @@ func TestSilentBrokerCountsAsLost(t *testing.T) {
 		server.send("RESERVED 1 1\r\na\r\n")
 		client.want("RESERVED 1 1\r\na\r\n")
 	})
+}
+
+// A node of a cluster that has no leader accepts connections, answers nothing, and closes them after a while.
+func TestCutOverNeedsABrokerThatAnswers(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range Protocols() {
+		silent := setup(t, protocol)
+		silent.replyWithin = 50 * time.Millisecond
+		closes := setup(t, protocol)
+		go func() { // ends with the listener
+			for conn, err := closes.broker.Accept(); err == nil; conn, err = closes.broker.Accept() {
+				_ = conn.Close() // nothing was sent
+			}
+		}()
+		for name, r := range map[string]*rig{"silent": silent, "closes": closes} {
+			if err := r.CutOver("mail"); !errors.Is(err, errNoLeader) || r.any() {
+				t.Errorf("%s, %s: %v, %v", protocol, name, err, r.list())
+			}
+		}
+		mux := http.NewServeMux()
+		silent.Serve(mux)
+		req := httptest.NewRequest(http.MethodPost, "/queues", strings.NewReader(`{"action":"cut-over","queues":["mail"]}`))
+		req.RemoteAddr, req.Host = "127.0.0.1:9", "localhost:7430"
+		req.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, req)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"no_leader"`) {
+			t.Errorf("%s: status %d: %s", protocol, w.Code, w.Body)
+		}
+	}
+}
+
+func TestCutOverAsksTheBroker(t *testing.T) {
+	t.Parallel()
+	for protocol, answer := range map[string]func(*end){
+		"gearman":   func(e *end) { e.want(req(packet.EchoReq)); e.send(res(packet.EchoRes)) },
+		"beanstalk": func(e *end) { e.want("list-tube-used\r\n"); e.send("USING default\r\n") },
+		"faktory":   func(e *end) { e.send(faktoryHi); e.want("HELLO {"); e.send(faktoryOK) },
+	} {
+		r := setup(t, protocol)
+		r.replyWithin = patience
+		cut := make(chan error, 1)
+		go func() { cut <- r.CutOver("mail") }()
+		answer(r.atBroker())
+		if err := <-cut; err != nil || !r.isNew("mail") {
+			t.Errorf("%s: %v", protocol, err)
+		}
+	}
 }
 
 func TestHandlesOfOtherGearmanServersPass(t *testing.T) {

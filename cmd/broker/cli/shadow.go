@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -106,8 +105,8 @@ func addShadowAddress(cmd *cobra.Command, at string) *string {
 	return cmd.Flags().String("at", at, "`HOST:PORT` of the page of the shadow (its --http)")
 }
 
-// shadowWithin limits the time for a reply of the shadow.
-const shadowWithin = 10 * time.Second
+// shadowWithin limits the time for a reply of the shadow, which may wait 12 s for the broker.
+const shadowWithin = 30 * time.Second
 
 func callShadow(ctx context.Context, method, at string, body io.Reader) (s switchover.Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, shadowWithin)
@@ -127,7 +126,7 @@ func callShadow(ctx context.Context, method, at string, body io.Reader) (s switc
 		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Error == "" {
 			return s, fmt.Errorf("no broker shadow at %s: status %s", at, resp.Status)
 		}
-		return s, errors.New(p.Error)
+		return s, Failed(&problem{Status: resp.StatusCode, Code: p.Code, Detail: p.Error})
 	}
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
