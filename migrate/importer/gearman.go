@@ -1,7 +1,9 @@
 package importer
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,8 +27,15 @@ const GearmanPort = "4730"
 // gearmand does not show a worker the priority of a job, but hands out jobs of high priority first. So the importer
 // reads the number of jobs of each priority before each batch, and derives the priorities from that. This is exact as
 // long as no other client uses the queue.
+//
+// A job without a unique gets one of this import here. If the connection to this broker breaks before the answer to a
+// job, the job is submitted again, and the broker recognises it while it waits or runs. Another import cannot know the
+// job: gearmand numbers its jobs from one after each start.
 type gearman struct {
 	selection
+
+	name    string // of this import, for the uniques that it gives
+	uniques int    // given
 
 	admin, from, to *gearmanConn
 	servers         Servers
@@ -47,7 +56,7 @@ func OpenGearman(s Servers) (Source, error) {
 		return nil, err
 	}
 	g := &gearman{
-		servers: s, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow,
+		name: rand.Text(), servers: s, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow,
 		registered: make(map[string]bool),
 	}
 	admin, _, err := s.dial(s.Source, GearmanPort)
@@ -160,6 +169,7 @@ func (g *gearman) Finish(ctx context.Context) error {
 // gearmanJob is a job that was taken from the source.
 type gearmanJob struct {
 	handle, function, unique, body []byte
+	given                          string // the unique here of a job without a unique
 	priority                       int
 	foreground                     bool
 }
@@ -315,6 +325,12 @@ func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, 
 // importer has read the reply. If that happens twice at the same job, and the broker answers otherwise, this job is too
 // large.
 func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]string) (settled int, _ error) {
+	for _, j := range jobs {
+		if len(j.unique) == 0 {
+			g.uniques++
+			j.given = fmt.Sprintf("broker-import-%s-%d", g.name, g.uniques)
+		}
+	}
 	alone := false
 	for settled < len(jobs) {
 		rest := jobs[settled:]
@@ -363,7 +379,7 @@ func (g *gearman) served() error {
 // trySubmit submits jobs over one connection and returns the number of answered jobs.
 func (g *gearman) trySubmit(jobs []*gearmanJob, reasons map[*gearmanJob]string) (answered int, err error) {
 	for _, j := range jobs {
-		g.to.queue(submitBackground[j.priority], j.function, j.unique, j.body)
+		g.to.queue(submitBackground[j.priority], j.function, []byte(cmp.Or(string(j.unique), j.given)), j.body)
 	}
 	sendErr := g.to.flush() // replies may have arrived anyway
 	for _, j := range jobs {
