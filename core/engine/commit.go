@@ -153,6 +153,7 @@ func (e *Engine) commitOnce() {
 		e.opts.Archive.Add(&e.sealedEntry)
 	}
 	wakeAll(e.settle(s))
+	e.woken.Store(uint64(s.Commit))
 	clear(e.sealedWakes)
 	if size > 0 {
 		e.commitTimes.add(took)

@@ -30,6 +30,7 @@ type Engine struct {
 	clockSet core.Instant // by how much the clock was set since the last report
 
 	committed atomic.Uint64
+	woken     atomic.Uint64 // the newest commit whose clients have all been woken
 	stopped   atomic.Bool
 
 	sizes batchSizes
@@ -184,6 +185,9 @@ func (e *Engine) Settle() {
 
 // Committed implements core.Broker.
 func (e *Engine) Committed() core.Commit { return core.Commit(e.committed.Load()) }
+
+// Woken returns the newest commit for which the Wake of all clients has been called that wait for it.
+func (e *Engine) Woken() core.Commit { return core.Commit(e.woken.Load()) }
 
 // Stopped implements core.Broker.
 func (e *Engine) Stopped() bool { return e.stopped.Load() }

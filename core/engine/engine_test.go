@@ -155,3 +155,20 @@ func TestLeaseEndsAtItsTimeOverRestarts(t *testing.T) {
 		}
 	}
 }
+
+// Event loops take a reply that is held behind Woken for one that nothing has woken.
+func TestWokenFollowsTheWakeUpsOfACommit(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	during := []core.Commit{}
+	c := d.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() { during = append(during, d.Woken()) }})
+	for range 2 {
+		before := d.Woken()
+		r := d.one(c, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte("1")}})
+		d.Flush()
+		if len(during) != 1 || during[0] != before || d.Woken() != r.Commit {
+			t.Fatalf("during the wake-ups of commit %d: %d, after them: %d", r.Commit, during, d.Woken())
+		}
+		during = during[:0]
+	}
+}

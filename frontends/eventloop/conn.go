@@ -322,11 +322,10 @@ func (c *conn) flush() {
 	}
 }
 
-// wakeLate makes up for a wake-up that did not come: a reply is held although its commit is durable. durable was the
-// newest durable commit one tick ago, so that a commit whose wake-ups are still on their way does not count. It
-// reports whether the conn holds replies.
-func (c *conn) wakeLate(durable core.Commit) (holds bool) {
-	if c.phase == serving && !c.marked.Load() && c.out.Due(durable) {
+// wakeLate makes up for a wake-up that did not come: a reply is held although the wake-ups of its commit have been
+// called. It reports whether the conn holds replies.
+func (c *conn) wakeLate(woken core.Commit) (holds bool) {
+	if c.phase == serving && !c.marked.Load() && c.out.Due(woken) {
 		c.group.late.Add(1)
 		c.Wake()
 	}

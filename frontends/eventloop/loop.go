@@ -195,10 +195,9 @@ func (l *loop) watchPeers() {
 	}
 }
 
-// wakeLate wakes the conns whose replies are held although durable, the newest durable commit one tick ago, covers
-// them.
-func (l *loop) wakeLate(durable core.Commit) {
-	l.held = slices.DeleteFunc(l.held, func(c *conn) bool { return !c.wakeLate(durable) })
+// wakeLate wakes the conns whose replies are held although the wake-ups of all commits up to woken have been called.
+func (l *loop) wakeLate(woken core.Commit) {
+	l.held = slices.DeleteFunc(l.held, func(c *conn) bool { return !c.wakeLate(woken) })
 }
 
 // stopSessions closes the sessions of all conns; their output is still sent.

@@ -309,7 +309,7 @@ func (s *Server) runTicker() {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
 	nextTick := time.Now().Add(tickEvery)
-	durable := s.broker.Committed()
+	var called wakes
 	for {
 		select {
 		case <-s.running.Done():
@@ -321,10 +321,9 @@ func (s *Server) runTicker() {
 		if !now.Before(nextTick) {
 			nextTick = now.Add(tickEvery)
 			s.tick()
-			before := durable
-			durable = s.broker.Committed()
+			woken := called.done(s.broker, now)
 			s.eachWatched(func(l *loop) {
-				l.wakeLate(before)
+				l.wakeLate(woken)
 				l.checkTimeouts(now)
 				l.checkLogins(now)
 				l.watchPeers()

@@ -30,14 +30,15 @@ import (
 // patience is the timeout of every wait in these tests.
 const patience = 2 * time.Minute
 
-// toyBroker has nothing but a commit number, which the test changes.
+// toyBroker has nothing but commit numbers, which the test changes.
 type toyBroker struct {
 	core.Broker
-	committed atomic.Uint64
-	stopped   atomic.Bool
+	committed, woken atomic.Uint64
+	stopped          atomic.Bool
 }
 
 func (b *toyBroker) Committed() core.Commit { return core.Commit(b.committed.Load()) }
+func (b *toyBroker) Woken() core.Commit     { return core.Commit(b.woken.Load()) }
 func (b *toyBroker) Stopped() bool          { return b.stopped.Load() }
 func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) }
 
