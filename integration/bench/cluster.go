@@ -155,14 +155,14 @@ func (l layout) await(all []*server.BrokerServer) (*running, error) {
 		if err := b.WaitReady(server.ReadyWait); err != nil {
 			return nil, err
 		}
-		r.pids = append(r.pids, b.PID())
+		r.pids, r.http = append(r.pids, b.PID()), append(r.http, b.HTTP)
 		_, view, err := b.Get("/api/v1/cluster")
 		if err != nil {
 			return nil, err
 		}
 		leads := strings.HasPrefix(view, fmt.Sprintf(`{"leader":"n%d"`, i+1))
 		if leads {
-			r.leader, r.http, r.tail = b.PID(), b.HTTP, b.Tail
+			r.leader, r.tail = b.PID(), b.Tail
 		} else if err := awaitLink(b); err != nil {
 			return nil, err
 		}

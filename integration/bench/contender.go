@@ -45,8 +45,8 @@ func (c contender) protocol(g group) string {
 // running is a started server.
 type running struct {
 	addr string // several with commas between: clients connect to them in turns
-	http string // where profiles are taken; empty: they are not
 	pids []int
+	http []string // where profiles of each process are taken; none: they are not
 	stop func()
 
 	leader int           // pid of the node that leads; 0: it is no cluster
@@ -275,7 +275,7 @@ func launch(dir string, o server.BrokerOptions, addr func(*server.BrokerServer) 
 		}
 		return nil, err
 	}
-	return &running{addr: at, http: b.HTTP, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
+	return &running{addr: at, http: []string{b.HTTP}, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
 }
 
 // prepare builds the peers and records why any is missing. It skips peers that take no part.

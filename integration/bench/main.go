@@ -48,7 +48,7 @@ func main() {
 	flag.Float64Var(&share, "share", 0, "processors that each node of a cluster gets, 0.1 or more, with clients at "+
 		"all nodes, over TLS too; 0: no limit; needs root")
 	flag.StringVar(&profiles, "profiles", "",
-		"folder for processor profiles of the broker in modes that compare, which peers then take no part in")
+		"folder for processor profiles of each broker in modes that compare, which peers then take no part in")
 	studyFlags(&s)
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -24,26 +25,32 @@ func profiling() []string {
 // profileSeconds is the length of one profile; profiles of a measurement are taken back to back.
 const profileSeconds = 2
 
-// profile takes profiles of a server until stop is called. It discards a profile that the end of the load cuts off.
+// profile takes profiles of each process of a server until stop is called. Those of a cluster's leader are named so. It
+// discards a profile that the end of the load cuts off.
 func (r *running) profile(name string) (stop func()) {
-	if profiles == "" || r.http == "" {
+	if profiles == "" {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { // stop waits for it
-		defer close(ended)
-		for n := 0; ctx.Err() == nil; n++ {
-			path := filepath.Join(profiles, fmt.Sprintf("%s-%d-%d.pprof", name, r.pids[0], n))
-			if err := saveProfile(ctx, r.http, path); err != nil && ctx.Err() == nil {
-				_, _ = fmt.Fprintln(os.Stderr, "profile:", err)
-				return
-			}
+	var each sync.WaitGroup
+	for i, addr := range r.http {
+		of := fmt.Sprintf("%s-%d", name, r.pids[i])
+		if r.pids[i] == r.leader {
+			of += "-leader"
 		}
-	}()
+		each.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				path := filepath.Join(profiles, fmt.Sprintf("%s-%d.pprof", of, n))
+				if err := saveProfile(ctx, addr, path); err != nil && ctx.Err() == nil {
+					_, _ = fmt.Fprintln(os.Stderr, "profile:", err)
+					return
+				}
+			}
+		})
+	}
 	return func() {
 		cancel()
-		<-ended
+		each.Wait()
 	}
 }
 
