@@ -19,6 +19,7 @@ type recordConn struct {
 	raw     syscall.RawConn
 	backlog *backlog
 	drained func() // called when the backlog is written
+	input   input
 
 	mu        sync.Mutex // guards the fields below; crypto/tls also writes while it reads
 	connected bool       // the handshake is over
@@ -50,43 +51,55 @@ func newRecordConn(nc net.Conn, b *backlog, drained func()) *recordConn {
 	}
 	r := &recordConn{Conn: nc, raw: raw, backlog: b, drained: drained}
 	r.try = r.writeNow
+	r.input.try, r.input.done = r.input.readNow, r.input.release
 	return r
 }
 
 // receive waits for input without TLS. Only the time of its handling takes a buffer.
 func (r *recordConn) receive() (p []byte, done func(), err error) {
-	var buf *[plainRead]byte
-	var n int
-	var failed error
-	err = r.raw.Read(func(fd uintptr) bool {
-		buf = plainBuffers.Get().(*[plainRead]byte)
-		for {
-			n, failed = syscall.Read(int(fd), buf[:])
-			if !errors.Is(failed, syscall.EINTR) {
-				break
-			}
-		}
-		if !errors.Is(failed, syscall.EAGAIN) {
-			return true
-		}
-		plainBuffers.Put(buf)
-		buf = nil
-		return false
-	})
-	done = func() {
-		if buf != nil {
-			plainBuffers.Put(buf)
-		}
-	}
+	in := &r.input
+	err = r.raw.Read(in.try)
 	switch {
 	case err != nil:
-		return nil, done, err
-	case failed != nil:
-		return nil, done, failed
-	case n == 0:
-		return nil, done, io.EOF
+		return nil, in.done, err
+	case in.err != nil:
+		return nil, in.done, in.err
+	case in.n == 0:
+		return nil, in.done, io.EOF
 	}
-	return buf[:n], done, nil
+	return in.buf[:in.n], in.done, nil
+}
+
+// input is the last input of a connection. The reader's goroutine uses it.
+type input struct {
+	buf  *[plainRead]byte // nil: none is taken
+	n    int
+	err  error
+	try  func(fd uintptr) bool // readNow and release; each value of a method takes memory
+	done func()
+}
+
+// readNow reads what has come. It returns false if that is nothing.
+func (in *input) readNow(fd uintptr) bool {
+	in.buf = plainBuffers.Get().(*[plainRead]byte)
+	for {
+		in.n, in.err = syscall.Read(int(fd), in.buf[:])
+		if !errors.Is(in.err, syscall.EINTR) {
+			break
+		}
+	}
+	if errors.Is(in.err, syscall.EAGAIN) {
+		in.release()
+		return false
+	}
+	return true
+}
+
+func (in *input) release() {
+	if in.buf != nil {
+		plainBuffers.Put(in.buf)
+		in.buf = nil
+	}
 }
 
 // connect ends the handshake, whose records are written at once.
