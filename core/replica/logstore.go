@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ type logStore struct {
 	beforeWrite func()     // see Options
 
 	writeTakes func() time.Duration // see Options
+
+	encoded [][]byte // buffers for entries that are written; only raft's main goroutine writes
 
 	// anchor returns the last entry of the newest snapshot while this node does not lead; see GetLog. It may be nil.
 	anchor func() (index, term uint64, ok bool)
@@ -107,7 +110,7 @@ func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 
 // StoreLogs implements raft.LogStore.
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
-	encoded := make([][]byte, len(logs))
+	encoded := slices.Grow(s.encoded[:0], len(logs))[:len(logs)]
 	for i, l := range logs {
 		if l.Type == anchorType { // sent by a leader that has just been replaced
 			return fmt.Errorf("entry %d of the log has no content", l.Index)
@@ -115,14 +118,26 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 		if i > 0 && l.Index != logs[i-1].Index+1 {
 			return fmt.Errorf("entry %d of the log after %d", l.Index, logs[i-1].Index)
 		}
-		encoded[i] = encodeLog(l)
+		encoded[i] = appendLog(encoded[i][:0], l)
 	}
-	if err := s.append(logs[0].Index, encoded); err != nil {
+	err := s.append(logs[0].Index, encoded)
+	if s.keepBuffers(encoded); err != nil {
 		s.forget(0)
 		return err
 	}
 	s.remember(logs)
 	return nil
+}
+
+// keepBuffers keeps the buffers of a write for the next one, unless they are large.
+func (s *logStore) keepBuffers(encoded [][]byte) {
+	total := 0
+	for _, b := range encoded {
+		total += cap(b)
+	}
+	if s.encoded = encoded; total > maxIdleBuf {
+		s.encoded = nil
+	}
 }
 
 // append writes entries and measures the time for watchHang and for slowness.
@@ -214,8 +229,8 @@ func (s *logStore) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
-func encodeLog(l *raft.Log) []byte {
-	b := make([]byte, 0, 32+len(l.Extensions)+len(l.Data))
+func appendLog(b []byte, l *raft.Log) []byte {
+	b = slices.Grow(b, 32+len(l.Extensions)+len(l.Data))
 	b = append(b, logVersion, byte(l.Type))
 	b = binary.AppendUvarint(b, l.Term)
 	at := int64(0)
