@@ -113,8 +113,8 @@ type list struct {
 // asked is a message whose answer depends on a commit that was not told yet.
 type asked struct {
 	client *client
-	commit core.Commit     // as the leader counts
-	ended  map[uint64]held // leases that it has ended
+	commit core.Commit  // as the leader counts
+	ended  []endedLease // by it
 
 	say    *coder // operations behind the number of the client; nil: ops
 	answer list

@@ -13,7 +13,8 @@ import (
 type coder struct {
 	buf     []byte // written, or not read yet
 	reading bool
-	aliases bool // bytes that are read stay in buf, which belongs to the values from then on
+	aliases bool      // bytes that are read stay in buf, which belongs to the values from then on
+	spare   *spareOps // for operations that are read; nil: each is a new one
 	err     error
 }
 
@@ -27,7 +28,16 @@ func (c *coder) fail() {
 // uvarint is a number of up to ten bytes, small ones are short.
 func (c *coder) uvarint(v uint64) uint64 {
 	if !c.reading {
-		c.buf = binary.AppendUvarint(c.buf, v)
+		if v < 0x80 { // most are
+			c.buf = append(c.buf, byte(v))
+		} else {
+			c.buf = binary.AppendUvarint(c.buf, v)
+		}
+		return v
+	}
+	if len(c.buf) > 0 && c.buf[0] < 0x80 {
+		v = uint64(c.buf[0])
+		c.buf = c.buf[1:]
 		return v
 	}
 	v, n := binary.Uvarint(c.buf)

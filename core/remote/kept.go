@@ -48,6 +48,12 @@ type held struct {
 	left   bool         // its client has left
 }
 
+// endedLease is a lease of a job that has ended.
+type endedLease struct {
+	seq uint64
+	held
+}
+
 // isStored reports whether a lease goes on without its node, once it is stored.
 func (l *held) isStored() bool { return l.holder != core.HeldByConn && !l.memory }
 
@@ -62,7 +68,7 @@ const minPruned = 64
 
 // note takes in operations of the client and all replies that came with their answer. It returns the leases that the
 // operations have ended.
-func (b *Broker) note(k *kept, ops []core.Op, replies []core.Reply) (ended map[uint64]held) {
+func (b *Broker) note(k *kept, ops []core.Op, replies []core.Reply) (ended []endedLease) {
 	for _, op := range ops {
 		b.noteOp(k, op)
 	}
@@ -161,7 +167,7 @@ func (b *Broker) unwatch(k *kept, tag uint64) {
 }
 
 // noteReply takes in the direct reply to an operation.
-func (b *Broker) noteReply(k *kept, op core.Op, r *core.Reply, ended *map[uint64]held) {
+func (b *Broker) noteReply(k *kept, op core.Op, r *core.Reply, ended *[]endedLease) {
 	if r.Kind == core.Failed {
 		if list, is := op.(*core.Atomic); is {
 			for _, part := range list.Ops {
@@ -190,10 +196,7 @@ func (b *Broker) noteReply(k *kept, op core.Op, r *core.Reply, ended *map[uint64
 			l, has = b.takeLeft(r.Seq)
 		}
 		if has {
-			if *ended == nil {
-				*ended = make(map[uint64]held)
-			}
-			(*ended)[r.Seq] = l
+			*ended = append(*ended, endedLease{r.Seq, l})
 		}
 	case *core.Report:
 		if l, has := k.leases[r.Seq]; has {

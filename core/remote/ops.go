@@ -9,9 +9,10 @@ import (
 
 // opKind is how one kind of operation is encoded, and what becomes of it when the leader changes.
 type opKind struct {
-	new  func() core.Op
-	code func(*coder, core.Op) // nil: in CBOR
-	fate fate
+	new   func() core.Op
+	code  func(*coder, core.Op) // nil: in CBOR
+	clear func(core.Op)         // makes it a new one again; nil if code is
+	fate  fate
 }
 
 // frequent is an operation that is encoded by hand.
@@ -20,7 +21,12 @@ func frequent[T any, P interface {
 	core.Op
 }](code func(*coder, P), f fate,
 ) opKind {
-	return opKind{func() core.Op { return P(new(T)) }, func(c *coder, op core.Op) { code(c, op.(P)) }, f}
+	return opKind{
+		new:   func() core.Op { return P(new(T)) },
+		code:  func(c *coder, op core.Op) { code(c, op.(P)) },
+		clear: func(op core.Op) { *op.(P) = *new(T) },
+		fate:  f,
+	}
 }
 
 // rare is an operation that is encoded in CBOR, as a map from the names of its fields.
@@ -140,7 +146,7 @@ func operation(c *coder, op *core.Op) {
 	}
 	kind := &opKinds[number]
 	if c.reading {
-		*op = kind.new()
+		*op = c.spare.take(number)
 	}
 	list, isAtomic := (*op).(*core.Atomic)
 	switch {
@@ -150,6 +156,38 @@ func operation(c *coder, op *core.Op) {
 		kind.code(c, *op)
 	default:
 		c.cbor(*op)
+	}
+}
+
+// spareOps are frequent operations that were applied, for those that are read next: the core does not keep them.
+type spareOps [][]core.Op // by kind
+
+// maxSpare is how many operations of a kind are kept.
+const maxSpare = 64
+
+// take returns an operation of a kind with nothing set.
+func (s *spareOps) take(number uint8) core.Op {
+	if s != nil && int(number) < len(*s) {
+		if of := (*s)[number]; len(of) > 0 {
+			op := of[len(of)-1]
+			(*s)[number] = of[:len(of)-1]
+			return op
+		}
+	}
+	return opKinds[number].new()
+}
+
+// give keeps operations that were applied.
+func (s *spareOps) give(ops []core.Op) {
+	if *s == nil {
+		*s = make(spareOps, len(opKinds))
+	}
+	for _, op := range ops {
+		number := opNumbers[reflect.TypeOf(op)]
+		if kind := &opKinds[number]; kind.clear != nil && len((*s)[number]) < maxSpare {
+			kind.clear(op)
+			(*s)[number] = append((*s)[number], op)
+		}
 	}
 }
 

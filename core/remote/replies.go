@@ -45,14 +45,13 @@ type rest struct {
 	Answer *core.Answer
 }
 
-func (r *rest) isEmpty() bool {
-	return r.Info == nil && r.Jobs == nil && r.Queues == nil && r.Stats == nil && r.Batch == nil && r.Answer == nil
+func hasRest(r *core.Reply) bool {
+	return r.Info != nil || r.Jobs != nil || r.Queues != nil || r.Stats != nil || r.Batch != nil || r.Answer != nil
 }
 
 // reply is one reply. What is zero in most replies takes no byte of its own.
 func reply(c *coder, r *core.Reply) {
-	more := rest{r.Info, r.Jobs, r.Queues, r.Stats, r.Batch, r.Answer}
-	leased, hasMore := r.Lease != core.Grant{}, !more.isEmpty()
+	leased, hasMore := r.Lease != core.Grant{}, hasRest(r)
 	hasProgress, hasOutcome := r.Progress != nil, r.Outcome != nil
 	unsigned(c, &r.Kind)
 	c.flags(&r.Existing, &r.CancelRequested, &leased, &hasProgress, &hasOutcome, &hasMore)
@@ -74,24 +73,28 @@ func reply(c *coder, r *core.Reply) {
 		optional(c, &r.Outcome, outcome)
 	}
 	if hasMore {
-		c.rest(&more)
-		r.Info, r.Jobs, r.Queues, r.Stats, r.Batch, r.Answer =
-			more.Info, more.Jobs, more.Queues, more.Stats, more.Batch, more.Answer
+		c.rest(r)
 	}
 }
 
 func replies(c *coder, all *[]core.Reply) { slice(c, all, reply) }
 
 // rest is the rest of a reply. The replies of an Atomic are replies too, with errors that CBOR does not know.
-func (c *coder) rest(r *rest) {
+func (c *coder) rest(r *core.Reply) {
+	more := rest{r.Info, r.Jobs, r.Queues, r.Stats, r.Batch, r.Answer}
 	var of []core.Reply
-	if r.Answer != nil {
-		short := *r.Answer
-		of, short.Replies, r.Answer = short.Replies, nil, &short
+	if more.Answer != nil {
+		short := *more.Answer
+		of, short.Replies, more.Answer = short.Replies, nil, &short
 	}
-	c.cbor(r)
+	c.cbor(&more)
 	replies(c, &of)
-	if r.Answer != nil {
-		r.Answer.Replies = of
+	if !c.reading {
+		return
 	}
+	if more.Answer != nil {
+		more.Answer.Replies = of
+	}
+	r.Info, r.Jobs, r.Queues, r.Stats, r.Batch, r.Answer =
+		more.Info, more.Jobs, more.Queues, more.Stats, more.Batch, more.Answer
 }

@@ -139,9 +139,11 @@ type served struct {
 	guests  map[uint64]*guest
 	ops     []core.Op
 	replies []core.Reply
-	w       coder
+	r, w    coder       // for messages
 	leaving bool        // no operation is taken any more
 	newest  core.Commit // that replies have depended on
+	spare   spareOps
+	marks   core.WriteMeta // see mark; its value is used again
 
 	reading atomic.Bool   // read will look after those that are woken
 	overdue atomic.Bool   // replies are to leave although there is more to read; see say
@@ -178,10 +180,12 @@ func (s *Server) Serve(conn net.Conn) error {
 	}
 	l := &served{server: s, guests: make(map[uint64]*guest), wakes: notify.NewSignal(), done: make(chan struct{})}
 	l.owned = &Node{l}
+	l.marks = core.WriteMeta{Tag: markTag, Entries: []core.MetaEntry{{Value: make([]byte, 0, 16)}}}
 	if err == nil {
 		c := coder{buf: note, reading: true}
 		l.node.code(&c)
 		err = c.err
+		l.marks.Entries[0].Name = markPrefix + l.node.node
 	}
 	const head = 10 // msgCommit with its length
 	l.link = newLink(conn, head, func(b []byte) {
@@ -332,7 +336,8 @@ func (l *served) handle(kind byte, say []byte) error {
 	if l.leaving {
 		return nil
 	}
-	c := coder{buf: say, reading: true}
+	l.r = coder{buf: say, reading: true, spare: &l.spare}
+	c := &l.r
 	switch kind {
 	case msgBeat:
 		l.w.buf = append(l.w.buf[:0], say...)
@@ -344,7 +349,7 @@ func (l *served) handle(kind byte, say []byte) error {
 		l.server.options.Told(l.owned, bytes.Clone(say))
 		return nil
 	case msgAsk:
-		return l.asked(&c)
+		return l.asked(c)
 	case msgRegistered:
 		l.registered = true
 		l.server.noteRegistered(l.node.node)
@@ -359,7 +364,7 @@ func (l *served) handle(kind byte, say []byte) error {
 	case c.err != nil || (g == nil) != (kind == msgOpen):
 		return errMalformed
 	case kind == msgOpen:
-		return l.open(number, &c)
+		return l.open(number, c)
 	case kind == msgClose:
 		l.close(g)
 	case kind == msgTook:
@@ -367,10 +372,10 @@ func (l *served) handle(kind byte, say []byte) error {
 			l.look(g)
 		}
 	case kind == msgWait:
-		return l.do(g, &c, true)
+		return l.do(g, c, true)
 	case kind == msgDo:
 		l.node.number++
-		return l.do(g, &c, false)
+		return l.do(g, c, false)
 	default:
 		return errMalformed
 	}
@@ -453,6 +458,7 @@ func (l *served) do(g *guest, c *coder, push bool) error {
 		g.notePushed(l.replies)
 	}
 	l.say(msgDone, g, l.replies)
+	l.spare.give(l.ops)
 	clear(l.ops)
 	l.forget()
 	return nil
@@ -496,10 +502,10 @@ func (l *served) mark() {
 	if _, cancels := l.ops[0].(*core.CancelWaits); cancels { // no other may precede it
 		at = 1
 	}
-	value := binary.BigEndian.AppendUint64(make([]byte, 0, 16), l.node.incarnation)
-	l.ops = slices.Insert(l.ops, at, core.Op(&core.WriteMeta{Tag: markTag, Entries: []core.MetaEntry{
-		{Name: markPrefix + l.node.node, Value: binary.BigEndian.AppendUint64(value, l.node.number)},
-	}}))
+	e := &l.marks.Entries[0]
+	e.Value = binary.BigEndian.AppendUint64(e.Value[:0], l.node.incarnation)
+	e.Value = binary.BigEndian.AppendUint64(e.Value, l.node.number)
+	l.ops = slices.Insert(l.ops, at, core.Op(&l.marks))
 }
 
 // sayHistory tells the node which history this leader has.
@@ -538,7 +544,7 @@ func (l *served) doLater(say []byte) error {
 		l.later = append(l.later, slices.Clone(say))
 		return nil
 	}
-	c := coder{buf: say, reading: true}
+	c := coder{buf: say, reading: true, spare: &l.spare}
 	g := l.guests[c.uvarint(0)]
 	if g == nil {
 		return nil // the client has left

@@ -215,7 +215,7 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 		if r.Commit <= sure {
 			continue
 		}
-		l, ends := a.ended[r.Seq]
+		l, ends := a.endedBy(r)
 		l = l.lost(u.broker.Committed())
 		if ends && (l.left || c.gone) {
 			u.broker.restore(r.Seq, l)
@@ -233,6 +233,16 @@ func (u *Uplink) lose(a *asked, sure core.Commit) bool {
 		}
 	}
 	return true
+}
+
+// endedBy returns the lease that an operation with a reply has ended.
+func (a *asked) endedBy(r *core.Reply) (l held, ends bool) {
+	for _, e := range slices.Backward(a.ended) {
+		if e.seq == r.Seq {
+			return e.held, true
+		}
+	}
+	return held{}, false
 }
 
 // repliesTo counts the replies to an operation.
@@ -372,7 +382,7 @@ func (u *Uplink) give(c *client, r *core.Reply) (after func()) {
 // found is the reply to an operation that was lost. It returns false if it is not what the client was told.
 func (u *Uplink) found(c *client, l *lost, r *core.Reply) bool {
 	c.lost = slices.DeleteFunc(c.lost, func(o *lost) bool { return o == l })
-	var ended map[uint64]held
+	var ended []endedLease
 	u.broker.noteReply(&c.kept, l.op, r, &ended)
 	if u.dependsOn(r.Commit) {
 		same := l.reply

@@ -47,7 +47,8 @@ func (t *Table) WriteMeta(entries []core.MetaEntry) {
 		if k.Value == nil {
 			delete(t.meta, k.Name)
 		} else {
-			t.meta[k.Name] = slices.Clone(k.Value)
+			k.Value = slices.Clone(k.Value) // the caller may use its own again
+			t.meta[k.Name] = k.Value
 		}
 		t.LogMeta(k)
 	}
