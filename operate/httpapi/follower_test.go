@@ -132,6 +132,29 @@ func TestNodeThatFollowsServesProducersAndWorkers(t *testing.T) {
 	n.node.call("POST", "/api/v1/lease?queue=none", "{}").want(204)
 }
 
+// The leader gives a job its number and its time, which make its id.
+func TestNodeThatFollowsNamesSubmittedJobs(t *testing.T) {
+	t.Parallel()
+	n := setupNodes(t, clustered())
+	one, many := `{"queue":"q","max_fails":3}`, `{"jobs":[{"queue":"q"},{"queue":"q","delay_s":3600}]}`
+	for _, ask := range []struct{ query, body string }{{"", one}, {"", many}, {"?wait=1ms", one}, {"?wait=1ms", many}} {
+		got := n.node.call("POST", "/api/v1/jobs"+ask.query, ask.body).want(201)
+		jobs, isList := got["jobs"].([]any)
+		if !isList {
+			jobs = []any{got}
+		}
+		for _, j := range jobs {
+			job := j.(map[string]any)
+			there := n.leader.call("GET", "/api/v1/jobs/"+job["id"].(string), "").want(200)
+			for _, member := range []string{"id", "alias", "seq", "created_at", "state", "max_fails"} {
+				if job[member] != there[member] {
+					t.Errorf("%s %s: %s is %v, %v at the leader", ask.query, ask.body, member, job[member], there[member])
+				}
+			}
+		}
+	}
+}
+
 func TestNodeThatFollowsServesManyJobsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := setupNodes(t, clustered())

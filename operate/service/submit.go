@@ -353,6 +353,7 @@ func (s *Service) submit(
 	if err != nil {
 		return nil, err
 	}
+	takeNames(ops, admitted)
 	ended := make([]*core.Outcome, len(ops))
 	if wait > 0 {
 		if err := c.await(ctx, ended, c.watched(ops, admitted, s.Now().Add(wait)), wait); err != nil {
@@ -364,6 +365,20 @@ func (s *Service) submit(
 		}
 	}
 	return s.viewSubmitted(c, ops, admitted, ended), nil
+}
+
+// takeNames gives new jobs the number and the time that make their ids. A broker in this process has written them into
+// the submitted job; the broker of another node has a copy of it.
+func takeNames(ops []core.Op, admitted []core.Reply) {
+	for i := range ops {
+		op, info := ops[i].(*core.Submit), admitted[i].Info
+		if info == nil || admitted[i].Existing || op.Job.Seq == info.Seq {
+			continue
+		}
+		named := *op.Job // its broker may still use it
+		named.Seq, named.CreatedAt = info.Seq, info.CreatedAt
+		op.Job = &named
+	}
 }
 
 // withdraw ends the wait for ephemeral jobs without an outcome. That removes them, unless another client waits for them
