@@ -20,8 +20,8 @@ func Detach(dir string) (applied int, err error) {
 	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
 	n.fsm = &fsm{n: n}
 	n.lease.clock = n.o.Clock
-	if _, err := os.Stat(n.dir(".")); err != nil {
-		return 0, fmt.Errorf("%s is not the folder of a node of a cluster: %w", dir, err)
+	if err := n.isMember(); err != nil {
+		return 0, err
 	}
 	lock, err := store.LockFolder(n.dir("."))
 	if err != nil {
@@ -36,7 +36,7 @@ func Detach(dir string) (applied int, err error) {
 	}
 	s := n.store.Load()
 	if _, err := os.Stat(n.dir(nodeFile)); err != nil && s.Cluster() == "" {
-		return 0, errors.Join(fmt.Errorf("%s is not the folder of a node of a cluster: %w", dir, err), s.Close())
+		return 0, errors.Join(n.notAMember("its store is in no cluster"), s.Close())
 	}
 	applied, err = n.applyLog()
 	if err == nil {
@@ -51,6 +51,27 @@ func Detach(dir string) (applied int, err error) {
 			return applied, errors.Join(os.Rename(filepath.Join(dir, raftDir), old), syncDir(dir))
 		}
 	}
+}
+
+// isMember returns an error if the folder cannot be that of a member.
+func (n *Node) isMember() error {
+	folder, err := os.Stat(n.o.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return n.notAMember("there is no such folder")
+	case err != nil:
+		return err
+	case !folder.IsDir():
+		return n.notAMember("it is not a folder")
+	}
+	if _, err = os.Stat(n.snaps.dir); errors.Is(err, os.ErrNotExist) {
+		return n.notAMember("it has no folder " + filepath.Join(raftDir, snapshotsDir))
+	}
+	return err
+}
+
+func (n *Node) notAMember(why string) error {
+	return fmt.Errorf("%s is not the data folder of a node of a cluster: %s", n.o.Dir, why)
 }
 
 // applyLog applies the entries of the log that the store does not have yet.
