@@ -51,10 +51,13 @@ func clusterCommand() *cobra.Command {
 		clusterChange("transfer [ID]", "hand the lead over",
 			"Hand the lead to a node; without ID to any. Clients of the old leader, and those of Qless and Conveyor at any node, are disconnected\n"+
 				"and connect again.",
-			"cluster/transfer", "the lead is handed over", byID),
+			transferPath, "the lead is handed over", byID),
 	)
 	return cmd
 }
+
+// transferPath is the request of broker cluster transfer.
+const transferPath = "cluster/transfer"
 
 func byID(arg string) (map[string]string, error) { return map[string]string{"id": arg}, nil }
 
@@ -76,8 +79,17 @@ func clusterChange(
 		if err != nil {
 			return err
 		}
+		var before service.ClusterOverview
+		if path == transferPath {
+			if _, err = c.call(cmd.Context(), http.MethodGet, "cluster", nil, nil, &before); err != nil {
+				return err
+			}
+		}
 		if _, err = c.call(cmd.Context(), http.MethodPost, path, nil, in, nil); err != nil {
 			return err
+		}
+		if leads := in["id"]; leads != "" && leads == before.Leader {
+			return printLine(cmd, "%s leads already", leads)
 		}
 		return printLine(cmd, "%s", done)
 	}

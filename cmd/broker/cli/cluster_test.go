@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"broker/operate/service"
@@ -29,6 +32,29 @@ func TestClusterStatusSaysWhatNobodyKnows(t *testing.T) {
 		row := clusterRow(&service.ClusterNode{ID: "n1", Role: role, ClockSkew: 3})
 		if got := [2]string{row[5], row[6]}; got != want {
 			t.Errorf("%s: warm and clock are %q, want %q", role, got, want)
+		}
+	}
+}
+
+func TestTransferSaysThatTheNodeLeadsAlready(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"leader":"n2","format":1,"nodes":[]}`))
+	}))
+	defer server.Close()
+	for node, want := range map[string]string{
+		"n2": "n2 leads already", "n3": "the lead is handed over", "": "the lead is handed over",
+	} {
+		cmd := clusterCommand()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		args := []string{"transfer", "--server", server.URL}
+		if node != "" {
+			args = append(args, node)
+		}
+		cmd.SetArgs(args)
+		if err := cmd.Execute(); err != nil || out.String() != want+"\n" {
+			t.Errorf("%q: %q, %v, want %s", node, out.String(), err, want)
 		}
 	}
 }
