@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"broker/access"
-	"broker/core"
 	"broker/frontends"
 )
 
@@ -322,11 +321,13 @@ func (c *conn) flush() {
 	}
 }
 
-// wakeLate makes up for a wake-up that did not come: a reply is held although the wake-ups of its commit have been
-// called. It reports whether the conn holds replies.
-func (c *conn) wakeLate(woken core.Commit) (holds bool) {
-	if c.phase == serving && !c.marked.Load() && c.out.Due(woken) {
-		c.group.late.Add(1)
+// wakeLate makes up for a wake-up that did not come, and counts it if that is sure. It reports whether the conn holds
+// replies.
+func (c *conn) wakeLate(m missed) (holds bool) {
+	if c.phase == serving && !c.marked.Load() && c.out.Due(m.commit) {
+		if m.sure {
+			c.group.late.Add(1)
+		}
 		c.Wake()
 	}
 	c.listed = c.phase != gone && c.out.Held() > 0

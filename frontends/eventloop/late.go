@@ -1,31 +1,23 @@
 package eventloop
 
-import (
-	"time"
-
-	"broker/core"
-)
+import "broker/core"
 
 // waker is a broker that knows the newest commit whose wake-ups have all been called.
 type waker interface{ Woken() core.Commit }
 
-// wakeWithin is the time after which the wake-ups of a commit count as called if the broker is not a waker: those of a
-// leader that does not run for a while are still on their way.
-const wakeWithin = 20 * time.Second
-
-// wakes knows for which commits a reply that is still held has missed its wake-up.
-type wakes struct {
-	sure, seen core.Commit
-	seenAt     time.Time
+// missed says which replies that are still held have missed their wake-up.
+type missed struct {
+	commit core.Commit // those up to it
+	sure   bool        // false: it may be on its way, from a leader that does not run for a while
 }
 
-// done is the newest commit whose wake-ups have been called. Call it at each tick.
-func (w *wakes) done(b core.Broker, now time.Time) core.Commit {
-	if is, ok := b.(waker); ok {
-		return is.Woken()
+// late finds out what is missed. Call it at each tick. A broker that is no waker has called the wake-ups of a commit
+// by the next tick, as far as one can know.
+func (m *missed) late(b core.Broker) (now missed) {
+	if w, is := b.(waker); is {
+		return missed{w.Woken(), true}
 	}
-	if now.Sub(w.seenAt) >= wakeWithin {
-		w.sure, w.seen, w.seenAt = w.seen, b.Committed(), now
-	}
-	return w.sure
+	now = *m
+	m.commit = b.Committed()
+	return now
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"broker/core"
 )
 
 // scratchBytes is the size of a loop's space for joining messages that are split over two reads.
@@ -195,9 +193,9 @@ func (l *loop) watchPeers() {
 	}
 }
 
-// wakeLate wakes the conns whose replies are held although the wake-ups of all commits up to woken have been called.
-func (l *loop) wakeLate(woken core.Commit) {
-	l.held = slices.DeleteFunc(l.held, func(c *conn) bool { return !c.wakeLate(woken) })
+// wakeLate wakes the conns that hold replies which have missed their wake-up.
+func (l *loop) wakeLate(m missed) {
+	l.held = slices.DeleteFunc(l.held, func(c *conn) bool { return !c.wakeLate(m) })
 }
 
 // stopSessions closes the sessions of all conns; their output is still sent.

@@ -309,7 +309,7 @@ func (s *Server) runTicker() {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
 	nextTick := time.Now().Add(tickEvery)
-	var called wakes
+	var held missed
 	for {
 		select {
 		case <-s.running.Done():
@@ -321,9 +321,9 @@ func (s *Server) runTicker() {
 		if !now.Before(nextTick) {
 			nextTick = now.Add(tickEvery)
 			s.tick()
-			woken := called.done(s.broker, now)
+			late := held.late(s.broker)
 			s.eachWatched(func(l *loop) {
-				l.wakeLate(woken)
+				l.wakeLate(late)
 				l.checkTimeouts(now)
 				l.checkLogins(now)
 				l.watchPeers()
