@@ -10,8 +10,8 @@ FUZZTIME ?= 60s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100
 
-# The module in this folder is the program. Its integration tests, its packaging and the Go example have libraries of their own.
-MODULES := . integration packaging examples/go
+# The module in this folder is the program. The others have libraries of their own: tests, packaging, an example.
+MODULES = $(patsubst %/,%,$(dir $(shell git ls-files '*go.mod')))
 
 # Tests compile with the flags of packaging/program.sh, so that each package is compiled once. The race detector needs cgo. make lint vets.
 export GOFLAGS := -trimpath -vet=off
