@@ -65,7 +65,9 @@ func (g *Gateway) Handler(h Handlers) http.Handler {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Time{}) // the deadlines of the leader apply
 		_ = c.SetReadDeadline(time.Time{})
-		r = noteReached(r)
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			r = noteReached(r)
+		}
 		if r.ContentLength != 0 {
 			body := &upload{ReadCloser: r.Body, control: c}
 			w, r.Body = &passedReply{w, body}, body
@@ -245,7 +247,7 @@ const (
 // reachedKey is the key of a context's *atomic.Bool: a connection to the leader was there for the request.
 type reachedKey struct{}
 
-// noteReached makes mayHaveChanged work for a request.
+// noteReached makes mayHaveChanged work for a request that changes something.
 func noteReached(r *http.Request) *http.Request {
 	reached := &atomic.Bool{}
 	return r.WithContext(httptrace.WithClientTrace(context.WithValue(r.Context(), reachedKey{}, reached),
@@ -255,5 +257,5 @@ func noteReached(r *http.Request) *http.Request {
 // mayHaveChanged reports whether a request without an answer may have changed something.
 func mayHaveChanged(r *http.Request) bool {
 	reached, _ := r.Context().Value(reachedKey{}).(*atomic.Bool)
-	return r.Method != http.MethodGet && r.Method != http.MethodHead && reached != nil && reached.Load()
+	return reached != nil && reached.Load()
 }
