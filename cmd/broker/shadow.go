@@ -44,7 +44,8 @@ type shadowFlags struct {
 
 	cutOver, rollBack []string
 
-	memory uint64 // MiB
+	memory   uint64 // MiB
+	patience time.Duration
 }
 
 // shadowCommand compares a server with a broker in memory.
@@ -74,6 +75,8 @@ func shadowCommand() *cobra.Command {
 		"write the report to `FILE` as JSON, and to FILE.html as a page, every ten seconds and at the end")
 	flags.Uint64Var(&f.memory, "memory", shadowMemory,
 		"`MIB` of memory for the jobs of the broker in memory, above which the comparison starts anew")
+	flags.DurationVar(&f.patience, "patience", wiretap.DefaultPatience,
+		"time in which a server must reply: then a reply or job that only one has given is a difference, and the broker of --to lost")
 	flags.StringVar(&f.against, "against", "",
 		"the way back: --upstream is a broker; compare it with the empty old server at `HOST:PORT`")
 	flags.StringVar(&f.to, "to", "", "`HOST:PORT` of the broker to which queues can be cut over")
@@ -104,6 +107,9 @@ func (f *shadowFlags) check() error {
 		if flag.value == "" {
 			return fmt.Errorf("--%s is required", flag.name)
 		}
+	}
+	if f.patience <= 0 {
+		return errors.New("--patience must be above zero")
 	}
 	f.protocol = wiretap.ProtocolNamed(f.protocol)
 	if err := wiretap.CheckProtocol(f.protocol); err != nil {
@@ -193,7 +199,7 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 // openComparer starts the comparison with a broker in memory, or with another server. closeSecond ends that broker.
 func openComparer(f *shadowFlags, out io.Writer) (c *wiretap.Comparer, closeSecond func(), err error) {
 	o := wiretap.Options{
-		Protocol: f.protocol, Server: f.upstream,
+		Protocol: f.protocol, Server: f.upstream, Patience: f.patience,
 		Different: func(d wiretap.Difference) { cli.Say(out, "%s\n", d.String()) },
 		Gap:       func(g wiretap.Gap) { cli.Say(out, "%s\n", g.String()) },
 	}
@@ -222,7 +228,7 @@ func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*swit
 		return nil, nil
 	}
 	s, err := switchover.NewSwitch(switchover.Options{
-		Protocol: f.protocol, Server: f.upstream, Broker: f.to,
+		Protocol: f.protocol, Server: f.upstream, Broker: f.to, Patience: f.patience,
 		Password: cmp.Or(f.password, os.Getenv("FAKTORY_PASSWORD")),
 		Changed: func(queues []string, to switchover.State) {
 			compare.Drop("queues were cut over")

@@ -11,14 +11,12 @@ import (
 )
 
 const (
-	// dialWithin limits the time to connect to the broker.
+	// dialWithin limits the time to connect to the broker. With more patience it is a fifth of that.
 	dialWithin = 2 * time.Second
 	// dialAgain is the time for which a failure to connect is returned without another attempt, and the pause between
 	// attempts.
 	dialAgain = 500 * time.Millisecond
-	// writeWithin limits the time in which the broker must read a request.
-	writeWithin = 10 * time.Second
-	// replyWithin limits the time in which it must reply. Faktory's FETCH takes two seconds.
+	// replyWithin limits the time in which the broker must reply. Faktory's FETCH takes two seconds.
 	replyWithin = 10 * time.Second
 )
 
@@ -33,6 +31,7 @@ func replyDeadline(owed int, within time.Duration) time.Time {
 // broker opens connections to the broker.
 type broker struct {
 	address string
+	within  time.Duration // limits the time to connect
 
 	mu     sync.Mutex // guards the fields below
 	failed error
@@ -48,8 +47,8 @@ func (b *broker) check(within time.Duration, ask func(net.Conn, *bufio.Reader) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()          // the broker has replied, or never will
-	_ = conn.SetDeadline(time.Now().Add(within)) // of a new connection
+	defer func() { _ = conn.Close() }()                            // the broker has replied, or never will
+	_ = conn.SetDeadline(time.Now().Add(min(within, replyWithin))) // of a new connection
 	err = ask(conn, bufio.NewReader(conn))
 	if broken := net.Error(nil); errors.Is(err, io.EOF) || errors.As(err, &broken) {
 		return fmt.Errorf("the broker at %s accepts connections and does not answer; %w", b.address, errNoLeader)
@@ -66,7 +65,7 @@ func (b *broker) dial() (net.Conn, error) {
 		return nil, failed
 	}
 	began := time.Now()
-	conn, err := net.DialTimeout("tcp", b.address, dialWithin)
+	conn, err := net.DialTimeout("tcp", b.address, b.within)
 	if err != nil {
 		err = fmt.Errorf("the broker cannot be reached: %w", err)
 	}

@@ -37,11 +37,11 @@ type gearmanSide struct {
 	awaited   map[string]bool // jobs whose results the client waits for
 }
 
-func newGearmanSide(conn net.Conn, broker bool) *gearmanSide {
-	s := &gearmanSide{broker: broker, in: bufio.NewReaderSize(conn, 16<<10)}
-	s.out = newOutbox(conn, 0)
-	if broker {
-		s.out.within = writeWithin
+// newGearmanSide makes the side of the broker, which must read what is sent within a time; zero: the server's.
+func newGearmanSide(conn net.Conn, within time.Duration) *gearmanSide {
+	s := &gearmanSide{broker: within > 0, in: bufio.NewReaderSize(conn, 16<<10)}
+	s.out = newOutbox(conn, within)
+	if s.broker {
 		s.functions, s.assigned, s.awaited = make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	}
 	return s
@@ -97,7 +97,7 @@ const (
 
 func (g gearman) join(client, server net.Conn) {
 	c := &gearmanConn{
-		s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, false),
+		s: g.s, out: newOutbox(client, 0), server: newGearmanSide(server, 0),
 		functions: make(map[string]wire.Packet),
 	}
 	c.cond.L = &c.mu
@@ -214,7 +214,7 @@ func (c *gearmanConn) dialLocked() {
 		case c.ended || c.finished:
 			_ = conn.Close() // not used
 		default:
-			c.connectedLocked(newGearmanSide(conn, true))
+			c.connectedLocked(newGearmanSide(conn, c.s.writeWithin()))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package switchover
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -15,6 +16,7 @@ type Options struct {
 	Server   string                          // HOST:PORT, for the report
 	Broker   string                          // HOST:PORT
 	Password string                          // password of the broker; Faktory only
+	Patience time.Duration                   // in which the broker must reply; zero: 10 s
 	Changed  func(queues []string, to State) // called after each change
 }
 
@@ -27,7 +29,11 @@ type Switch struct {
 	p      protocol
 
 	replyWithin time.Duration
+	greetWithin time.Duration // for a new connection
 }
+
+// writeWithin limits the time in which the broker must read a request.
+func (s *Switch) writeWithin() time.Duration { return max(replyWithin, s.replyWithin) }
 
 // protocol serves the clients of a protocol.
 type protocol interface {
@@ -61,7 +67,9 @@ func NewSwitch(o Options) (*Switch, error) {
 	if err := CheckProtocol(o.Protocol); err != nil {
 		return nil, err
 	}
-	s := &Switch{board: newBoard(), opts: o, broker: &broker{address: o.Broker}, replyWithin: replyWithin}
+	s := &Switch{board: newBoard(), opts: o, replyWithin: cmp.Or(o.Patience, replyWithin)}
+	s.greetWithin = max(dialWithin, s.replyWithin/5)
+	s.broker = &broker{address: o.Broker, within: s.greetWithin}
 	s.p = makers[o.Protocol](s)
 	return s, nil
 }

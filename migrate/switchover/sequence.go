@@ -150,7 +150,7 @@ func (c *sequence) atBroker() (*sequenceSide, error) {
 		return nil, err
 	}
 	in := bufio.NewReaderSize(conn, 16<<10)
-	_ = conn.SetDeadline(time.Now().Add(dialWithin)) // of a new connection
+	_ = conn.SetDeadline(time.Now().Add(c.s.greetWithin)) // of a new connection
 	if err := c.d.greet(conn, in); err != nil {
 		_ = conn.Close() // not usable
 		return nil, err
@@ -215,7 +215,7 @@ func (s *sequenceSide) send(request []byte, x *exchange) error {
 	}
 	s.mu.Unlock()
 	if s.broker {
-		_ = s.conn.SetWriteDeadline(time.Now().Add(writeWithin)) // fails on a closed connection only
+		_ = s.conn.SetWriteDeadline(time.Now().Add(s.c.s.writeWithin())) // fails on a closed connection only
 	}
 	if _, err := s.conn.Write(request); err != nil {
 		_ = s.conn.Close() // run settles the exchange

@@ -1,6 +1,7 @@
 package wiretap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,14 +31,21 @@ type Options struct {
 	MaxBytes int
 	Block    bool
 
+	// Patience is the time in which the second server must reply, and the servers must have delivered the same jobs;
+	// zero: DefaultPatience.
+	Patience time.Duration
+
 	// Different is called for each difference that the report keeps. Any goroutine may call it. May be nil.
 	Different func(Difference)
 
 	// Gap is called when the comparison starts anew. Any goroutine may call it. May be nil.
 	Gap func(Gap)
 
-	times times // zero: defaultTimes
+	times times // zero: defaultTimes, with Patience
 }
+
+// DefaultPatience is the default of Options.Patience.
+const DefaultPatience = 10 * time.Second
 
 // defaultMaxBytes is the default of MaxBytes.
 const defaultMaxBytes = 64 << 20
@@ -51,7 +59,7 @@ const (
 
 // times are the waits of a comparison.
 type times struct {
-	answer time.Duration // in which the second server must reply, and the servers must have delivered the same jobs
+	answer time.Duration // see Options.Patience
 
 	// fresh is the time after an event of a job for which a wait that ends without a job is not compared: the first
 	// server may be giving the job to another client, and the comparison may see the two in another order.
@@ -61,7 +69,7 @@ type times struct {
 	look time.Duration // between two looks at what waits
 }
 
-var defaultTimes = times{answer: 5 * time.Second, fresh: 2 * time.Second, skip: 5 * time.Second, look: time.Second}
+var defaultTimes = times{answer: DefaultPatience, fresh: 2 * time.Second, skip: 5 * time.Second, look: time.Second}
 
 // Comparer plays the traffic of a proxy against a second server.
 type Comparer struct {
@@ -109,6 +117,7 @@ func NewComparer(o Options) (*Comparer, error) {
 	}
 	if o.times == (times{}) {
 		o.times = defaultTimes
+		o.times.answer = cmp.Or(o.Patience, DefaultPatience)
 	}
 	c := &Comparer{opts: o, p: protocols[o.Protocol], lines: make(map[int]*line), added: make(chan struct{}, 1)}
 	c.room = sync.NewCond(&c.mu)

@@ -402,9 +402,9 @@ func TestServerThatAnswersNothingDiffersAlsoForClientsThatLeave(t *testing.T) {
 		{Conn: 1, Kind: FromServer, Data: []byte("INSERTED 100\r\n")},
 		{Conn: 1, Kind: Closed},
 	})
-	soon := defaultTimes
-	soon.answer = 50 * time.Millisecond
-	c, err := NewComparer(Options{Protocol: in.Protocol, Dial: dialTo(silent), Block: true, times: soon})
+	c, err := NewComparer(Options{
+		Protocol: in.Protocol, Dial: dialTo(silent), Block: true, Patience: 50 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
