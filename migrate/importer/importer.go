@@ -86,7 +86,7 @@ const followPause = time.Second
 
 // finishWithin limits how long an interrupted import waits for jobs in progress. Without the wait, a foreground job
 // would run again at the source.
-const finishWithin = 10 * time.Second
+const finishWithin = 30 * time.Second
 
 // maxRefusals is the number of refusals in a row that stops the import. The broker then probably refuses all jobs, for
 // example because its disk is full.
