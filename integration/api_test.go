@@ -57,11 +57,9 @@ func fleetWorker(t *testing.T, b *harness.Broker) map[string]any {
 func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Password: "pw"})
-	s := faktory.DefaultServer()
-	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, harness.Patience
 	faktory.RandomProcessWid = "fleet-1"
 	defer func() { faktory.RandomProcessWid = "" }()
-	w, err := s.Open()
+	w, err := harness.OpenFaktory(b, harness.Patience)
 	check(t, err)
 	defer func() { _ = w.Close() }() // the test is over
 	row := fleetWorker(t, b)

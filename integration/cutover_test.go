@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -292,15 +291,18 @@ func (l *cutOverLoad) check(most int, held func() int) {
 	l.t.Logf("%d jobs, %d refused", len(l.acked), l.refused)
 }
 
-// shadowTool runs broker shadow cut-over, roll-back or status.
-func shadowTool(t *testing.T, page string, args ...string) string {
+// shadowTool runs broker shadow cut-over, roll-back or status, until the broker answers it.
+func shadowTool(t *testing.T, page string, args ...string) (said string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), harness.Binary(t),
-		append(append([]string{"shadow"}, args...), "--at", page)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	harness.Eventually(t, func() string {
+		r := harness.Exec(t,
+			harness.Command{Argv: append(append([]string{harness.Binary(t), "shadow"}, args...), "--at", page)})
+		if said = r.Stdout; r.Code != 0 {
+			return fmt.Sprintf("%v: exit code %d: %s", args, r.Code, r.Stderr)
+		}
+		return ""
+	})
+	return said
 }
 
 // startDrain moves what waits at the old server until end is called, which returns how many jobs were moved: none if

@@ -79,9 +79,8 @@ func fillFaktory(t *testing.T, address string, n int) {
 
 func dialSourceFaktory(t *testing.T, address string) *faktory.Client {
 	t.Helper()
-	s := faktory.DefaultServer()
-	s.Network, s.Address, s.Timeout = "tcp", address, harness.Patience
-	c, err := s.Open()
+	at := &harness.Broker{BrokerServer: &server.BrokerServer{Faktory: address}}
+	c, err := harness.OpenFaktory(at, harness.Patience)
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // every command was answered
 	return c

@@ -101,20 +101,19 @@ roles = [%s]
 	equal(t, "status", gm.ask("status\r\n"), "ERR NOT_ALLOWED Not+allowed+for+this+client")
 	equal(t, "maxqueue", gm.ask("maxqueue mail.a 5\r\n"), "ERR NOT_ALLOWED Not+allowed+for+this+client")
 
-	s := faktory.DefaultServer()
-	s.Address, s.Password, s.Timeout = b.Faktory, "wrong", harness.Patience
-	_, err := s.Open()
+	open := func(password string) (*faktory.Client, error) {
+		return harness.OpenFaktory(&harness.Broker{BrokerServer: b.BrokerServer, Password: password}, harness.Patience)
+	}
+	_, err := open("wrong")
 	wantText(t, err, "Invalid password")
-	s.Password = "sesame"
-	fkt, err := s.Open()
+	fkt, err := open("sesame")
 	check(t, err)
 	defer func() { _ = fkt.Close() }() // every reply was read
 	check(t, fkt.Push(fktJob("mail.b", 1)))
 	wantText(t, fkt.Push(fktJob("other", 1)), "not allowed")
 	_, err = fkt.Generic(`MUTATE {"cmd":"clear","target":"dead"}`)
 	wantText(t, err, "not allowed")
-	s.Password = ""
-	stranger, err := s.Open()
+	stranger, err := open("")
 	check(t, err)
 	defer func() { _ = stranger.Close() }() // every reply was read
 	wantText(t, stranger.Push(fktJob("mail.b", 1)), "not allowed")

@@ -15,6 +15,10 @@ import (
 	"broker/integration/server"
 )
 
+// shadowPatience is how long servers may take before a shadow takes that for a difference or a loss: less than a test
+// waits, and longer than a busy machine stands still.
+const shadowPatience = "1m"
+
 // startShadow starts a shadow in front of a server and returns the addresses of its port and its page.
 func startShadow(t *testing.T, protocol, upstream string, args ...string) (shadow *harness.Child, listen, page string) {
 	t.Helper()
@@ -24,6 +28,7 @@ func startShadow(t *testing.T, protocol, upstream string, args ...string) (shado
 	check(t, err)
 	shadow = harness.Spawn(t, harness.Command{Argv: append([]string{
 		harness.Binary(t), "shadow", "--protocol", protocol, "--upstream", upstream, "--listen", listen, "--http", page,
+		"--patience", shadowPatience,
 	}, args...)})
 	shadow.AwaitLines(1, func(line string) bool { return line == "ready" })
 	return shadow, listen, page
@@ -84,7 +89,7 @@ func TestShadowFindsAJobThatTheServerDrops(t *testing.T) {
 	t.Cleanup(gearmand.Kill)
 	host, port := server.Split(gearmand.Addr)
 	file := filepath.Join(t.TempDir(), "shadow.json")
-	shadow, listen, _ := startShadow(t, "gearman", gearmand.Addr, "--report", file)
+	shadow, listen, _ := startShadow(t, "gearman", gearmand.Addr, "--report", file, "--patience", "20s")
 	job := func() string {
 		producer, err := gearmanclient.Dial(listen)
 		check(t, err)
