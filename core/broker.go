@@ -12,6 +12,10 @@ type ClientOptions struct {
 	// methods it may call only Committed and Stopped.
 	Wake func()
 
+	// Durable is called in place of Wake when a commit is done that some of the client's replies depend on, and called
+	// like it; nil: Wake is called.
+	Durable func()
+
 	// Close closes the client's connection, for DisconnectClient; nil: the client has no connection. Called like
 	// Wake.
 	Close func()

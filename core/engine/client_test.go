@@ -65,6 +65,28 @@ func TestCancelWaitsGivesBackAJobAndKeepsTheClient(t *testing.T) {
 	}
 }
 
+// A client may be told of commits and of waiting replies by two functions.
+func TestDurableIsCalledInPlaceOfWakeForACommit(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	var woken, durable int
+	c := d.Open(core.ClientOptions{
+		Protocol: core.Workq, Wake: func() { woken++ }, Durable: func() { durable++ },
+	})
+	d.one(c, &core.Submit{Job: &core.Job{Queue: "r", Origin: core.Workq}})
+	d.Flush()
+	if woken != 0 || durable != 1 {
+		t.Errorf("after a commit: woken %d times, told of it %d times", woken, durable)
+	}
+	d.Do(c, []core.Op{&core.Lease{
+		Tag: 7, Queues: []string{"q"}, Holder: core.HeldByNobody, Deadline: d.clk.Now().Add(time.Hour),
+	}}, nil)
+	d.one(d.client(core.Workq), &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Workq}})
+	if woken != 1 {
+		t.Errorf("woken %d times for a job", woken)
+	}
+}
+
 // A call whose operations take long is interrupted for other clients. It answers all of its operations, in order.
 func TestInterruptedCallAnswersAllOperations(t *testing.T) {
 	t.Parallel()

@@ -203,7 +203,7 @@ func (e *Engine) settle(s *machine.Sealed) []func() {
 // wakesOf appends the wakes of the clients in slots. Waking a closed client is harmless.
 func (e *Engine) wakesOf(into []func(), slots []uint32) []func() {
 	for _, slot := range slots {
-		if w := e.wakes[slot]; w != nil {
+		if w := e.clients[slot].durable; w != nil {
 			into = append(into, w)
 		}
 	}
@@ -225,9 +225,9 @@ func (e *Engine) fail(err error) {
 	e.mu.Lock()
 	defer crashOnPanic()
 	e.machine.Stop(core.ErrStopped)
-	wakes := make([]func(), 0, len(e.wakes))
-	for _, w := range e.wakes {
-		if w != nil {
+	wakes := make([]func(), 0, len(e.clients))
+	for i := range e.clients {
+		if w := e.clients[i].wake; w != nil {
 			wakes = append(wakes, w)
 		}
 	}

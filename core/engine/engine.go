@@ -24,8 +24,7 @@ type Engine struct {
 
 	mu       sync.Mutex // guards the fields below
 	machine  *machine.Machine
-	wakes    []func()     // by client slot
-	closers  []func()     // by client slot
+	clients  []callbacks  // by client slot
 	deadline core.Instant // when the timer goroutine wakes up
 	clockSet core.Instant // by how much the clock was set since the last report
 
@@ -58,11 +57,14 @@ type Engine struct {
 
 var _ core.Broker = (*Engine)(nil)
 
+// callbacks are those of a client; nil: there is none.
+type callbacks struct{ wake, durable, close func() }
+
 // Open opens or creates the store, recovers its contents and starts the engine.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	e := &Engine{
-		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: notify.NewSignal(),
+		opts: o, clients: make([]callbacks, 1), writes: notify.NewSignal(),
 		ticks: notify.NewSignal(),
 		done:  make(chan struct{}), time: o.time(),
 	}
@@ -95,10 +97,13 @@ func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 	defer crashOnPanic()
 	id := e.machine.OpenClient(e.nowLocked(), o)
 	slot := int(machine.Slot(id))
-	for slot >= len(e.wakes) {
-		e.wakes, e.closers = append(e.wakes, nil), append(e.closers, nil)
+	for slot >= len(e.clients) {
+		e.clients = append(e.clients, callbacks{})
 	}
-	e.wakes[slot], e.closers[slot] = o.Wake, o.Close
+	e.clients[slot] = callbacks{o.Wake, o.Durable, o.Close}
+	if o.Durable == nil {
+		e.clients[slot].durable = o.Wake
+	}
 	return id
 }
 
@@ -167,7 +172,7 @@ func (e *Engine) Close(id core.ClientID) {
 	e.mu.Lock()
 	defer crashOnPanic()
 	e.machine.CloseClient(e.nowLocked(), id)
-	e.wakes[machine.Slot(id)], e.closers[machine.Slot(id)] = nil, nil
+	e.clients[machine.Slot(id)] = callbacks{}
 	wakes, signal := e.afterLocked(buf[:0])
 	e.mu.Unlock()
 	e.notify(wakes, signal)
@@ -204,11 +209,11 @@ type signals struct {
 // afterLocked collects the work to do after the lock is released: clients to wake, goroutines to signal.
 func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 	e.machine.Touched(func(slot uint32) {
-		if w := e.wakes[slot]; w != nil {
+		if w := e.clients[slot].wake; w != nil {
 			wakes = append(wakes, w)
 		}
 	})
-	e.machine.Disconnected(func(slot uint32) { wakes = append(wakes, e.closers[slot]) })
+	e.machine.Disconnected(func(slot uint32) { wakes = append(wakes, e.clients[slot].close) })
 	var s signals
 	if e.store != nil {
 		awaited := e.machine.Awaited()

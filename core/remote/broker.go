@@ -52,6 +52,9 @@ type Broker struct {
 	asking sync.Mutex // held while messages get their numbers
 	number uint64     // of the last message with operations; guarded by asking
 
+	waitingMu sync.Mutex // guards waiting
+	waiting   []waiting
+
 	unsureMu sync.Mutex // guards the fields below
 	unsure   []*asked   // what depends on commits that the leader has not told yet
 	highest  uint64     // the highest commit in them, as clients see it
@@ -98,9 +101,10 @@ type client struct {
 	ready   []core.Reply // that the change of the leader has left of what was pushed
 	result  []core.Reply // the answer, if it was read while the leader changed
 	kept    kept
-	lost    []*lost   // operations to ask again
-	back    []core.Op // they return jobs that were pushed, and that it had not fetched when the link ended
-	expects []expect  // answers that are not for Do
+	awaits  core.Commit // the last one in Broker.waiting for it
+	lost    []*lost     // operations to ask again
+	back    []core.Op   // they return jobs that were pushed, and that it had not fetched when the link ended
+	expects []expect    // answers that are not for Do
 }
 
 // list is a list of replies from a leader.
@@ -215,11 +219,13 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	if c.say != nil {
 		b.read(c)
 	}
+	from := len(into)
 	into = append(into, c.result...)
 	clear(c.result)
 	if c.result = c.result[:0]; cap(c.result) > 1024 {
 		c.result = nil
 	}
+	b.awaitCommit(c, into[from:])
 	return into
 }
 
@@ -240,6 +246,7 @@ func (b *Broker) fetch(id core.ClientID, into []core.Reply) []core.Reply {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	first := len(into)
 	into = append(into, c.ready...)
 	c.ready = nil
 	from := len(into)
@@ -247,7 +254,55 @@ func (b *Broker) fetch(id core.ClientID, into []core.Reply) []core.Reply {
 	b.pushed(c, into[from:])
 	c.took(c.pushed)
 	c.pushed = nil
+	b.awaitCommit(c, into[first:])
 	return into
+}
+
+// waiting is a client some of whose replies depend on a commit that it was not told of yet; as clients see it.
+type waiting struct {
+	client *client
+	commit core.Commit
+}
+
+// awaitCommit notes that a client is to be woken for the commits that replies depend on. Its lock is held.
+func (b *Broker) awaitCommit(c *client, replies []core.Reply) {
+	for i := range replies {
+		commit := replies[i].Commit
+		if commit <= b.Committed() || commit == c.awaits {
+			continue
+		}
+		b.waitingMu.Lock()
+		if commit > b.Committed() { // otherwise it was told in the meantime
+			b.waiting = append(b.waiting, waiting{c, commit})
+			c.awaits = commit
+		}
+		b.waitingMu.Unlock()
+	}
+}
+
+// wakeWaiting wakes the clients that wait for what was told.
+func (b *Broker) wakeWaiting() {
+	told := b.Committed()
+	var due []waiting
+	b.waitingMu.Lock()
+	b.waiting = slices.DeleteFunc(b.waiting, func(w waiting) bool {
+		if w.commit <= told {
+			due = append(due, w)
+		}
+		return w.commit <= told
+	})
+	b.waitingMu.Unlock()
+	for _, w := range due {
+		w.client.wakeDurable()
+	}
+}
+
+func (c *client) wakeDurable() {
+	if c.options.Durable != nil {
+		c.options.Durable()
+		return
+	}
+	c.options.Wake()
 }
 
 // took tells the leader that there is room for more.

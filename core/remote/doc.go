@@ -5,14 +5,16 @@
 //	node that follows                           leader
 //	session ─▶ Broker.Do ── msgDo ────────────▶ Server ─▶ core.Broker.Do
 //	        ◀───────────── msgDone ────────────   │
-//	Wake    ◀───────────── msgPush ────────────   └─ Wake: replies that came later, or a commit is done
+//	Wake    ◀───────────── msgPush ────────────   └─ Wake: replies that came later
+//	Durable ◀───────────── msgCommit ──────────   └─ Durable: a commit is done
 //
 // The operations of one call are one message; those of many clients are under way at once, and are written together.
 // Each write of the leader begins with its newest commit, so that a reply which waits for a commit leaves when the
-// leader's would. Replies leave before those of the next commit, however much there is to read: with a leader that is
-// killed they are lost, although the next one has what they answer. Pushed replies that the client has not fetched are
-// given back when it cancels its waits or leaves: they have not been handed out. A client gets no more of them before
-// it has fetched those, so that a slow one fills no memory.
+// leader's would: the node knows which of its clients wait for it, and wakes them. Replies leave before those of the
+// next commit, however much there is to read: with a leader that is killed they are lost, although the next one has
+// what they answer. Pushed replies that the client has not fetched are given back when it cancels its waits or leaves:
+// they have not been handed out. A client gets no more of them before it has fetched those, so that a slow one fills no
+// memory.
 //
 // Beside operations, the owners of both sides speak to each other: what the front-ends of all nodes share and the core
 // does not know is at the leader. With each link the node's front-ends first register what the leader is to know of

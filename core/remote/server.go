@@ -145,7 +145,9 @@ type served struct {
 	spare   spareOps
 	marks   core.WriteMeta // see mark; its value is used again
 
-	reading atomic.Bool   // read will look after those that are woken
+	commit  atomic.Uint64 // the newest that was told, or is about to be
+	durable atomic.Bool   // a newer one is to be told
+	reading atomic.Bool   // read will look after those that are woken, and tell commits
 	overdue atomic.Bool   // replies are to leave although there is more to read; see say
 	done    chan struct{} // closed when no client is left
 }
@@ -189,8 +191,10 @@ func (s *Server) Serve(conn net.Conn) error {
 	}
 	const head = 10 // msgCommit with its length
 	l.link = newLink(conn, head, func(b []byte) {
+		commit := uint64(s.broker.Committed())
+		l.commit.Store(commit)
 		b[0], b[1] = head-1, msgCommit
-		binary.BigEndian.PutUint64(b[2:], uint64(s.broker.Committed()))
+		binary.BigEndian.PutUint64(b[2:], commit)
 	})
 	if err != nil || !s.add(l) {
 		_ = conn.Close() // nothing was promised
@@ -320,7 +324,7 @@ func (l *served) read() {
 			l.lookAfter()
 			l.flush()
 			l.reading.Store(false)
-			if l.isDirty() { // woken in between
+			if l.isDirty() { // in between
 				l.wakes.Set()
 			}
 		}
@@ -391,6 +395,9 @@ func (l *served) open(number uint64, c *coder) error {
 	}
 	g := &guest{number: number}
 	o.Wake = func() { l.wake(g) }
+	if l.node.wakes {
+		o.Durable = l.noteDurable
+	}
 	if closes {
 		o.Close = func() { l.send(msgDisconnect, binary.AppendUvarint(nil, number)) }
 	}
@@ -615,6 +622,19 @@ func (l *served) wake(g *guest) {
 	}
 }
 
+// noteDurable is the Durable of clients whose node wakes them itself once it is told of the commit.
+func (l *served) noteDurable() {
+	if l.isTold() {
+		return
+	}
+	if !l.durable.Swap(true) && !l.reading.Load() {
+		l.wakes.Set()
+	}
+}
+
+// isTold reports whether the node is told of the newest commit.
+func (l *served) isTold() bool { return l.commit.Load() >= uint64(l.server.broker.Committed()) }
+
 // push is the goroutine that sends what clients did not ask for now. It ends with the link.
 func (l *served) push() {
 	for {
@@ -628,16 +648,20 @@ func (l *served) push() {
 	}
 }
 
+// isDirty reports whether a commit is to be told, or clients were woken.
 func (l *served) isDirty() bool {
 	l.dirtyMu.Lock()
 	defer l.dirtyMu.Unlock()
-	return len(l.dirty) > 0
+	return l.durable.Load() || len(l.dirty) > 0
 }
 
-// lookAfter serves the clients that were woken.
+// lookAfter serves the clients that were woken. The head of the next write tells the newest commit.
 func (l *served) lookAfter() {
 	if !l.isDirty() {
 		return
+	}
+	if l.durable.Swap(false) && !l.isTold() {
+		l.touch()
 	}
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -663,8 +687,8 @@ func (g *guest) notePushed(replies []core.Reply) {
 	}
 }
 
-// look pushes the replies that wait for a client, if it has fetched those before, and tells it of the commit that its
-// replies wait for.
+// look pushes the replies that wait for a client, if it has fetched those before. If its node does not wake it, it is
+// told of the commit that its replies wait for.
 func (l *served) look(g *guest) {
 	if g.waiting = g.unread; !g.unread && !l.leaving {
 		l.replies = l.server.broker.Do(g.id, nil, l.replies[:0])
@@ -676,7 +700,8 @@ func (l *served) look(g *guest) {
 		}
 	}
 	if g.held != 0 && g.held <= l.server.broker.Committed() {
-		g.held = 0
-		l.say(msgPush, g, nil)
+		if g.held = 0; !l.node.wakes {
+			l.say(msgPush, g, nil)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (b *Broker) Dial(conn net.Conn) (*Uplink, error) {
 	if before := b.current.Load(); before != nil {
 		before.Hangup()
 	}
-	me := nodeHello{node: b.options.Node, incarnation: b.incarnation, number: b.number}
+	me := nodeHello{node: b.options.Node, incarnation: b.incarnation, number: b.number, wakes: true}
 	err := writeHello(conn, me.encode())
 	if err == nil {
 		u.note, err = readHello(conn)
@@ -124,12 +124,16 @@ func (u *Uplink) readHistory(in *reader) error {
 type nodeHello struct {
 	node                string
 	incarnation, number uint64 // see Server
+	wakes               bool   // it wakes the clients that wait for a commit; nodes of earlier builds do not say so
 }
 
 func (h *nodeHello) code(c *coder) {
 	c.text(&h.node)
 	unsigned(c, &h.incarnation)
 	unsigned(c, &h.number)
+	if !c.reading || len(c.buf) > 0 {
+		c.flags(&h.wakes)
+	}
 }
 
 func (h *nodeHello) encode() []byte {
@@ -339,13 +343,17 @@ func (u *Uplink) committed(commit core.Commit) {
 	u.commits.Lock()
 	was := u.told
 	u.told = max(u.told, commit)
-	thaws := u.thawed && was < u.needed && u.told >= u.needed
-	if u.thawed && u.told >= u.needed {
+	shows := u.thawed && u.told >= u.needed
+	if shows {
 		u.show()
 	}
+	thaws := shows && was < u.needed
 	u.commits.Unlock()
-	if thaws {
+	switch {
+	case thaws:
 		u.wakeAll()
+	case shows && was < commit:
+		u.broker.wakeWaiting()
 	}
 }
 
