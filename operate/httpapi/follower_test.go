@@ -148,7 +148,7 @@ func TestNodeThatFollowsNamesSubmittedJobs(t *testing.T) {
 			there := n.leader.call("GET", "/api/v1/jobs/"+job["id"].(string), "").want(200)
 			for _, member := range []string{"id", "alias", "seq", "created_at", "state", "max_fails"} {
 				if job[member] != there[member] {
-					t.Errorf("%s %s: %s is %v, %v at the leader", ask.query, ask.body, member, job[member], there[member])
+					t.Errorf("%s %s: %s: %v, but %v", ask.query, ask.body, member, job[member], there[member])
 				}
 			}
 		}
