@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -156,8 +157,8 @@ func unreadable(err error) error {
 func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report, lost []string) error {
 	answer := doctorReport{
 		Store: dir, Sound: x.Sound(), Bytes: x.Bytes, Bodies: x.Bodies, MetaEntries: x.MetaEntries,
-		Documents: x.Documents,
-		Jobs:      map[string]int{}, Queues: []doctorQueue{}, Damage: x.Damage, Leftovers: x.Orphans,
+		Documents: x.Documents, Cluster: x.Cluster, Applied: x.Applied,
+		Jobs: map[string]int{}, Queues: []doctorQueue{}, Damage: x.Damage, Leftovers: x.Orphans,
 		MoreFindings: x.More, Lost: lost,
 	}
 	for _, s := range core.States {
@@ -186,7 +187,9 @@ type doctorReport struct {
 	Bodies        uint64         `json:"bodies"`
 	MetaEntries   uint64         `json:"meta_entries"`
 	Documents     uint64         `json:"documents"`
-	Jobs          map[string]int `json:"jobs"` // by state
+	Cluster       string         `json:"cluster,omitempty"` // id of the cluster whose node has the store
+	Applied       uint64         `json:"applied,omitempty"` // the last entry of the cluster's log in the store
+	Jobs          map[string]int `json:"jobs"`              // by state
 	Queues        []doctorQueue  `json:"queues"`
 	Damage        []string       `json:"damage,omitempty"`
 	Inconsistency string         `json:"inconsistency,omitempty"`
@@ -205,6 +208,10 @@ type doctorQueue struct {
 func printContents(w io.Writer, x *engine.Report) {
 	cli.Say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes,
 		x.Bodies, x.MetaEntries, x.Documents)
+	if x.Cluster != "" {
+		cli.Say(w, "a node of cluster %s, with its log up to entry %d, of %s; the node applies what is newer when it starts\n",
+			x.Cluster, x.Applied, x.AppliedAt.Time().UTC().Format(time.RFC3339))
+	}
 	if x.Stats == nil {
 		return
 	}

@@ -82,6 +82,11 @@ type Report struct {
 	Stats         *core.Stats
 	Queues        []core.QueueInfo // by name
 	Inconsistency error            // everything is readable, but inconsistent
+
+	// Of the store of a node of a cluster: the id of the cluster, and the last entry that the store has.
+	Cluster   string
+	Applied   uint64
+	AppliedAt core.Instant
 }
 
 // Sound reports whether everything was read and is consistent.
@@ -103,7 +108,11 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 	if err != nil {
 		return nil, err
 	}
-	x := &Report{Report: r}
+	x := &Report{Report: r, Cluster: s.Cluster()}
+	if x.Cluster != "" {
+		p := s.Position()
+		x.Applied, x.AppliedAt = p.Index, p.At
+	}
 	now := clock.System{}.Now()
 	o := machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now}
 	m, err := index.Build(ctx, s, o, clock.System{}.Now, nil)
