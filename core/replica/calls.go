@@ -109,7 +109,10 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 		}
 		return n.admit(r.Member)
 	}
-	if !n.isRunning() || g.Cluster != n.clusterID() {
+	switch {
+	case !n.isRunning():
+		return nil, errStarting
+	case g.Cluster != n.clusterID():
 		return nil, errors.New("not a member of this cluster")
 	}
 	switch r.Op {

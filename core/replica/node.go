@@ -76,7 +76,8 @@ type Node struct {
 
 	journal atomic.Pointer[journal] // of the last Leadership
 
-	failed    chan error // capacity 1
+	failed    chan error  // capacity 1
+	closing   atomic.Bool // Close was called
 	closed    chan struct{}
 	closeOnce sync.Once
 	running   sync.WaitGroup
@@ -377,11 +378,12 @@ func (n *Node) observe(observed <-chan raft.Observation) {
 		select {
 		case o := <-observed:
 			if l, ok := o.Data.(raft.LeaderObservation); ok {
-				if l.LeaderID == "" {
-					n.log.Warn("this node knows no leader of the cluster")
-				} else {
+				switch {
+				case l.LeaderID != "":
 					n.log.Info("leader", "node", string(l.LeaderID), "address", string(l.LeaderAddr), "term",
 						n.raft.CurrentTerm())
+				case !n.closing.Load():
+					n.log.Warn("this node knows no leader of the cluster")
 				}
 			}
 			n.o.LeaderChanged()
@@ -407,6 +409,7 @@ func (n *Node) Failed() <-chan error { return n.failed }
 func (n *Node) Close() error {
 	var errs []error
 	n.closeOnce.Do(func() {
+		n.closing.Store(true)
 		n.closeStandby()
 		if n.raft != nil {
 			if n.IsLeader() {
