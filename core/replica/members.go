@@ -28,6 +28,7 @@ type Status struct {
 	Reachable bool   `json:"-"`             // as far as it knows, clients are served through this node
 	LogBytes  uint64 `json:"log_bytes"`
 	DiskLow   bool   `json:"disk_low,omitempty"` // its disk is nearly full
+	Unlinked  bool   `json:"unlinked,omitempty"` // it follows, and its clients have no link to the leader
 
 	FreeBytes uint64 `json:"free_bytes,omitempty"` // of its disk; zero: unknown
 
@@ -69,6 +70,8 @@ type NodeInfo struct {
 	Copies      int     `json:"copies"`       // of the store that the leader has sent to it; see followsFor
 	WriteTime   float64 `json:"write_s"`      // as in Status, in seconds
 	DiskSlow    bool    `json:"disk_slow"`
+	DiskLow     bool    `json:"disk_low"` // as in Status
+	Unlinked    bool    `json:"unlinked"` // as in Status
 }
 
 // Overview is the cluster as a node sees it.
@@ -194,6 +197,7 @@ func (n *Node) status() Status {
 			}
 		}
 	}
+	s.Unlinked = s.Role != "leader" && !n.o.Linked()
 	return s
 }
 
@@ -314,6 +318,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 		} else {
 			i.Role, i.Warm, i.IndexLag, i.ClockSkew = s.Role, s.Warm, s.IndexLag, s.ClockSkew.Seconds()
 			i.WriteTime, i.DiskSlow = s.WriteTime.Seconds(), s.DiskSlow
+			i.DiskLow, i.Unlinked = s.DiskLow, s.Unlinked
 			if s.Role == "leader" && s.Node != o.Leader {
 				i.Role = "follower" // it does not know this yet
 			}

@@ -2,14 +2,20 @@ package replica
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"broker/core/clock"
+	"broker/core/engine"
 )
 
 // A follower that gets no entries has applied all entries that it knows to be committed, and still lags behind.
@@ -164,4 +170,84 @@ func TestLeaderThatIsRemovedHandsOver(t *testing.T) {
 	}
 	submit(t, e, 10, 1, 10)
 	shutdown(t, e)
+}
+
+// Every node shows which of the others have a nearly full disk, or no link for their clients.
+func TestNodesSayWhatIsWrongWithThem(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	var unlinked atomic.Value
+	unlinked.Store("")
+	c.change = func(o *Options) {
+		id := o.ID
+		o.Linked = func() bool { return unlinked.Load() != id }
+	}
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	id := c.follower(n)
+	unlinked.Store(id)
+	c.nodes[id].diskLow.Store(true)
+	eventually(t, func() string {
+		for _, i := range n.Overview(t.Context()).Nodes {
+			if is := i.ID == id; i.DiskLow != is || i.Unlinked != is {
+				return fmt.Sprintf("%+v", i)
+			}
+		}
+		return ""
+	})
+	shutdown(t, e)
+}
+
+// A member that has not read its log yet is not taken for a stranger.
+func TestNodeThatStartsSaysSo(t *testing.T) {
+	t.Parallel()
+	if _, err := new(Node).answer(&request{Op: opStatus}, &greeting{Cluster: "c"}); !errors.Is(err, errStarting) {
+		t.Errorf("answers %v", err)
+	}
+}
+
+// A node that stops does not warn that it knows no leader.
+func TestNodeThatStopsWarnsOfNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	var mu sync.Mutex // guards stopping and warnings
+	var stopping string
+	var warnings []string
+	c.change = func(o *Options) {
+		id := o.ID
+		o.Log = func(level slog.Level, text string, _ ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			if id == stopping && level >= slog.LevelWarn {
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	mu.Lock()
+	stopping = c.follower(n)
+	mu.Unlock()
+	c.stop(stopping)
+	mu.Lock()
+	defer mu.Unlock()
+	if slices.Contains(warnings, "this node knows no leader of the cluster") {
+		t.Errorf("warnings %q", warnings)
+	}
+	shutdown(t, e)
+}
+
+// The stores of stopped nodes say which of them is the newest.
+func TestStoppedStoreSaysWhereItIsInTheLog(t *testing.T) {
+	t.Parallel()
+	c := newStoppedCluster(t)
+	for id, dir := range c.dirs {
+		x, err := engine.Inspect(t.Context(), dir, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Cluster == "" || x.Applied == 0 || x.AppliedAt == 0 {
+			t.Errorf("%s: cluster %q, entry %d of %v", id, x.Cluster, x.Applied, x.AppliedAt)
+		}
+	}
 }

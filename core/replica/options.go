@@ -45,6 +45,10 @@ type Options struct {
 	// LeaderChanged is called when the leader changes or is lost. Any goroutine may call it; it must not block.
 	LeaderChanged func()
 
+	// Linked reports whether the clients of this node, which follows, have a link to the leader. Any goroutine may call
+	// it. Nil: they need none.
+	Linked func() bool
+
 	// Log gets messages for operators. Any goroutine may call it.
 	Log func(level slog.Level, text string, fields ...any)
 
@@ -114,6 +118,9 @@ func (o Options) withDefaults() Options {
 	if o.LeaderChanged == nil {
 		o.LeaderChanged = func() {}
 	}
+	if o.Linked == nil {
+		o.Linked = func() bool { return true }
+	}
 	if o.Client == nil {
 		o.Client = func(conn net.Conn, _, _ string) { _ = conn.Close() }
 	}
@@ -131,6 +138,7 @@ var ErrNotMember = errors.New("no such node in the cluster")
 
 var (
 	errNoLeader       = errors.New("the cluster has no leader now")
+	errStarting       = errors.New("it is starting")
 	errNotLeader      = errors.New("this node does not lead")
 	errListsDiffer    = errors.New("the lists of members differ")
 	errEvenVoters     = errors.New("a new cluster has an odd number of voters")

@@ -44,11 +44,30 @@ type ClusterNode struct {
 	Copies      int     `json:"copies" doc:"copies of the store sent to it, until it has followed for an hour without another one"`
 	WriteTime   float64 `json:"write_s" doc:"average time of a write of its log in the last second, with the sync; 0: it wrote nothing"`
 	DiskSlow    bool    `json:"disk_slow" doc:"such writes took 50 ms or more for 30 seconds in a row, and have not been faster for as long"`
+	DiskLow     bool    `json:"disk_low" doc:"its disk has less free space than min_free_disk"`
+	Unlinked    bool    `json:"unlinked" doc:"it follows, and has no link to the leader over which it could serve its clients"`
 }
 
 // Answers reports whether the node takes part in the cluster now. Of one that does not, nobody knows how its index,
 // clock and disk are.
 func (n *ClusterNode) Answers() bool { return n.Role != "unreachable" && n.Role != "starting" }
+
+// Problems are what people should look after on a node that answers.
+func (n *ClusterNode) Problems() (all []string) {
+	for _, p := range []struct {
+		has  bool
+		text string
+	}{
+		{n.DiskLow, "disk nearly full"},
+		{n.DiskSlow, "slow disk"},
+		{n.Unlinked, "no link to the leader"},
+	} {
+		if p.has && n.Answers() {
+			all = append(all, p.text)
+		}
+	}
+	return all
+}
 
 // ClusterNumbers are the numbers of the node for metrics.
 type ClusterNumbers struct {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -33,6 +34,7 @@ func clusterCommand() *cobra.Command {
 				"followed for an hour, how long a write of the log took in the last second, and when they last answered the asked node.",
 		}, "cluster", "nodes", []string{
 			"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "CLOCK", "COPIES", "DISK", "LAST CONTACT", "VERSION",
+			"PROBLEMS",
 		}, clusterRow),
 		clusterChange("add ID=HOST:PORT", "let a node join",
 			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+
@@ -108,7 +110,7 @@ func clusterRow(n *service.ClusterNode) []string {
 	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
 	return []string{
 		n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, clock,
-		fmt.Sprint(n.Copies), diskText(n), contact, n.Version,
+		fmt.Sprint(n.Copies), diskText(n), contact, n.Version, cmp.Or(strings.Join(n.Problems(), ", "), "-"),
 	}
 }
 

@@ -23,6 +23,23 @@ func TestClusterStatusShowsTheDisk(t *testing.T) {
 	}
 }
 
+func TestClusterStatusNamesProblems(t *testing.T) {
+	t.Parallel()
+	for want, n := range map[string]service.ClusterNode{
+		"-":                           {Role: "follower"},
+		"disk nearly full":            {Role: "leader", DiskLow: true},
+		"disk nearly full, slow disk": {Role: "follower", DiskLow: true, DiskSlow: true},
+		"no link to the leader":       {Role: "learner", Unlinked: true},
+	} {
+		if row := clusterRow(&n); row[len(row)-1] != want {
+			t.Errorf("%+v: problems are %q, want %q", n, row[len(row)-1], want)
+		}
+	}
+	if row := clusterRow(&service.ClusterNode{Role: "unreachable", DiskLow: true}); row[len(row)-1] != "-" {
+		t.Errorf("problems of an unreachable node are %q", row[len(row)-1])
+	}
+}
+
 // Of a node that does not answer, nobody knows whether it is warm, nor how its clock is.
 func TestClusterStatusSaysWhatNobodyKnows(t *testing.T) {
 	t.Parallel()

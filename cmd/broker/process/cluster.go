@@ -157,6 +157,7 @@ func (k *clusterNode) open(ctx context.Context) error {
 			k.gate.LeaderChanged()
 			k.leaderChanged.Set()
 		},
+		Linked: k.isLinked,
 	}
 	for _, m := range c.Members {
 		o.Members = append(o.Members, replica.Member{ID: m.ID, Address: m.Address})
@@ -450,9 +451,9 @@ func (k *clusterNode) Numbers() service.ClusterNumbers {
 	c.Requests = k.gate.Requests()
 	if f := k.front.Load(); f != nil {
 		c.LinkBuffered, c.Connections = f.broker.Buffered(), k.connections()
-		if f.linked.Load() {
-			c.Links = 1
-		}
+	}
+	if k.isLinked() {
+		c.Links = 1
 	}
 	if l := k.links.Load(); l != nil {
 		c.Links, c.LinkClients, c.LinkBuffered = l.Counts()

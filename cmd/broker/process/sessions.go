@@ -78,7 +78,7 @@ func (t *term) serveOver(links *remote.Server) func(net.Conn) {
 		go func() { // ends with the link
 			_ = conn.SetDeadline(time.Now().Add(linkFor)) // on a dead socket the next call fails too
 			err := links.Serve(conn)
-			t.log.Debug().AnErr("reason", err).Msg("a node that follows has no link any more")
+			t.log.Info().Stringer("remote", conn.RemoteAddr()).AnErr("reason", err).Msg("the link of a node has ended")
 		}()
 	}
 }
@@ -340,6 +340,12 @@ func (s *sessions) close() {
 
 // audit tells the leader what belongs in the audit log.
 func (s *sessions) audit(c access.Change) { s.broker.Tell(frontends.ToJSON(c)) }
+
+// isLinked reports whether clients of this node have a link to the leader, which is another node.
+func (k *clusterNode) isLinked() bool {
+	s := k.front.Load()
+	return s != nil && s.linked.Load()
+}
 
 // connections counts the connections of each front-end.
 func (k *clusterNode) connections() map[string]service.Connections {
