@@ -172,3 +172,20 @@ func TestNumberOfRememberedJobsIsLimited(t *testing.T) {
 		t.Error("not forgotten")
 	}
 }
+
+// The broker may be killed while a worker's FETCH looks for the side that has jobs.
+func TestAFetchWhoseBrokerIsLostMeanwhileGetsAnError(t *testing.T) {
+	t.Parallel()
+	r := setup(t, "faktory")
+	r.cutOver("mail")
+	client, server := r.greeted()
+	client.send("FETCH mail\r\n")
+	broker := r.atFaktory()
+	server.want("INFO\r\n")
+	server.send(bulk("{}"))
+	broker.want("INFO\r\n")
+	_ = broker.Close()
+	server.want("INFO\r\n")
+	server.send(bulk("{}"))
+	client.want("-ERR the connection to the broker was lost\r\n")
+}

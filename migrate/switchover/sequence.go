@@ -123,7 +123,11 @@ func (c *sequence) pass(s *sequenceSide, request []byte, rewrite func([]byte) []
 		c.drain()
 		c.last = s
 	}
-	return s.send(request, &exchange{rewrite: rewrite})
+	err := s.send(request, &exchange{rewrite: rewrite})
+	if s.broker && err != nil { // the client stays connected, as it does when the connection ends a moment later
+		return c.respond(c.d.lost())
+	}
+	return err
 }
 
 // call sends a request to a side and returns its reply.
