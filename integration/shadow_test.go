@@ -17,7 +17,7 @@ import (
 
 // shadowPatience is how long servers may take before a shadow takes that for a difference or a loss: less than a test
 // waits, and longer than a busy machine stands still.
-const shadowPatience = "1m"
+const shadowPatience = "90s"
 
 // startShadow starts a shadow in front of a server and returns the addresses of its port and its page.
 func startShadow(t *testing.T, protocol, upstream string, args ...string) (shadow *harness.Child, listen, page string) {
