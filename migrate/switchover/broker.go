@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -18,6 +19,8 @@ const (
 	dialAgain = 500 * time.Millisecond
 	// replyWithin limits the time in which the broker must reply. Faktory's FETCH takes two seconds.
 	replyWithin = 10 * time.Second
+	// checkWithin limits the time of a check, for which somebody waits.
+	checkWithin = 30 * time.Second
 )
 
 // replyDeadline is the time at which a broker with this many pending replies counts as lost.
@@ -43,18 +46,47 @@ var errNoLeader = errors.New("its cluster may have no leader: 'broker healthchec
 
 // check reports whether the broker serves clients. ask sends it a request and reads the reply.
 func (b *broker) check(within time.Duration, ask func(net.Conn, *bufio.Reader) error) error {
-	conn, err := b.dial()
-	if err != nil {
-		return err
+	asked := false
+	conn, _, err := b.open(min(within, checkWithin), func(conn net.Conn, in *bufio.Reader) error {
+		asked = true
+		return ask(conn, in)
+	})
+	if err == nil {
+		return conn.Close() // the broker has replied
 	}
-	defer func() { _ = conn.Close() }()                            // the broker has replied, or never will
-	_ = conn.SetDeadline(time.Now().Add(min(within, replyWithin))) // of a new connection
-	err = ask(conn, bufio.NewReader(conn))
-	if broken := net.Error(nil); errors.Is(err, io.EOF) || errors.As(err, &broken) {
+	if broken := net.Error(nil); asked && (errors.Is(err, io.EOF) || errors.As(err, &broken)) {
 		return fmt.Errorf("the broker at %s accepts connections and does not answer; %w", b.address, errNoLeader)
 	}
 	return err
 }
+
+// errLate means that a connection has ended during the greeting. A broker waits for it for a short time only.
+var errLate = errors.New("the broker has closed the connection")
+
+// open connects and greets. If the greeting was late, as on a busy machine, it tries again.
+func (b *broker) open(
+	within time.Duration, greet func(net.Conn, *bufio.Reader) error,
+) (net.Conn, *bufio.Reader, error) {
+	for attempt := 1; ; attempt++ {
+		conn, err := b.dial()
+		if err != nil {
+			return nil, nil, err
+		}
+		in := bufio.NewReaderSize(conn, 16<<10)
+		_ = conn.SetDeadline(time.Now().Add(within)) // of a new connection
+		if err = greet(conn, in); err == nil {
+			_ = conn.SetDeadline(time.Time{}) // likewise
+			return conn, in, nil
+		}
+		_ = conn.Close() // not usable
+		if !errors.Is(err, errLate) || errors.Is(err, os.ErrDeadlineExceeded) || attempt == attempts {
+			return nil, nil, err
+		}
+	}
+}
+
+// attempts is how often open connects at most.
+const attempts = 3
 
 // dial connects. It returns a recent failure again without an attempt.
 func (b *broker) dial() (net.Conn, error) {

@@ -73,12 +73,12 @@ func (c *faktoryConn) greet(conn net.Conn, in *bufio.Reader) error {
 		return fmt.Errorf("the broker: %w", err)
 	}
 	if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
-		return fmt.Errorf("the broker: %w", err)
+		return fmt.Errorf("%w: %w", errLate, err)
 	}
 	ok, err := readRESP(in)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the broker: %w", err)
+		return fmt.Errorf("%w: %w", errLate, err)
 	case wire.IsRESPError(ok):
 		return fmt.Errorf("the broker replied: %s", wire.RESPText(ok))
 	}

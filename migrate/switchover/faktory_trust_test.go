@@ -51,3 +51,22 @@ func TestOwnersIgnoreLongIDs(t *testing.T) {
 		t.Errorf("%d names are kept", len(o.new))
 	}
 }
+
+// A broker waits two seconds for HELLO. A shadow that did not run meanwhile connects again.
+func TestAHelloThatCameTooLateIsSaidAgain(t *testing.T) {
+	t.Parallel()
+	r := setup(t, "faktory")
+	cut := make(chan error, 1)
+	go func() { cut <- r.CutOver("mail") }()
+	late := r.atBroker()
+	late.send(faktoryHi)
+	late.want("HELLO {")
+	_ = late.Close()
+	broker := r.atBroker()
+	broker.send(faktoryHi)
+	broker.want("HELLO {")
+	broker.send(faktoryOK)
+	if err := <-cut; err != nil {
+		t.Error(err)
+	}
+}

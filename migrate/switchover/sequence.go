@@ -149,17 +149,10 @@ func (c *sequence) atBroker() (*sequenceSide, error) {
 	if c.broker != nil && !c.broker.isGone() {
 		return c.broker, nil
 	}
-	conn, err := c.s.broker.dial()
+	conn, in, err := c.s.broker.open(c.s.greetWithin, c.d.greet)
 	if err != nil {
 		return nil, err
 	}
-	in := bufio.NewReaderSize(conn, 16<<10)
-	_ = conn.SetDeadline(time.Now().Add(c.s.greetWithin)) // of a new connection
-	if err := c.d.greet(conn, in); err != nil {
-		_ = conn.Close() // not usable
-		return nil, err
-	}
-	_ = conn.SetDeadline(time.Time{})
 	c.drain() // wait for replies of the previous side
 	c.broker = c.newSide(conn, in, true)
 	c.last = nil

@@ -105,8 +105,8 @@ func addShadowAddress(cmd *cobra.Command, at string) *string {
 	return cmd.Flags().String("at", at, "`HOST:PORT` of the page of the shadow (its --http)")
 }
 
-// shadowWithin limits the time for a reply of the shadow, which may wait 12 s for the broker.
-const shadowWithin = 30 * time.Second
+// shadowWithin limits the time for a reply of the shadow, which may wait for the broker.
+const shadowWithin = time.Minute
 
 func callShadow(ctx context.Context, method, at string, body io.Reader) (s switchover.Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, shadowWithin)
