@@ -53,18 +53,20 @@ func startFollower(t testing.TB, o Options) *Broker {
 		}
 		return "no node leads"
 	})
-	first := nodes[0]
-	if strings.Contains(first.Output(), leads) {
-		first.Process.Stop(time.Minute) // hands the lead over
-		if err := first.Spawn(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	first, handed := nodes[0], -1
 	Eventually(t, func() string {
-		if !strings.Contains(first.Output(), linked) {
-			return "the node has no link to the leader"
+		led := strings.LastIndex(first.Output(), leads)
+		switch {
+		case led < strings.LastIndex(first.Output(), linked):
+			return ""
+		case led > handed: // it leads, perhaps again
+			handed = led
+			first.Process.Stop(time.Minute) // hands the lead over
+			if err := first.Spawn(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		return ""
+		return "the node has no link to the leader"
 	})
 	return first
 }
