@@ -28,7 +28,7 @@ type request struct {
 	List    string `json:"list,omitempty"`    // found
 	Member  Member `json:"member,omitzero"`   // admit, remove
 	Leader  string `json:"leader,omitempty"`  // gone
-	Term    uint64 `json:"term,omitempty"`    // yield: of the caller, which has given up its lease
+	Term    uint64 `json:"term,omitempty"`    // yield, gone: of the caller; yield: it has given up its lease
 }
 
 // response is the answer to a call.
@@ -123,6 +123,9 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), goneWithin)
 		defer cancel()
 		f := n.checkLeader(ctx, r.Leader)
+		if r.Term != 0 && n.raft.CurrentTerm() > r.Term {
+			f.Gone = false // an election has begun that the caller does not know
+		}
 		return &response{Findings: &f}, nil
 	case opRemove:
 		return &response{}, n.Remove(context.Background(), r.Member.ID, func() error { return errNotLeader })

@@ -87,8 +87,8 @@ func (n *Node) electSuccessor(ctx context.Context, leader string) bool {
 		if id := string(s.ID); id != n.o.ID && id != leader {
 			asked++
 			go func() { // ends within goneWithin
-				r, err := n.call(ctx, Member{ID: id, Address: string(s.Address)}, &request{Op: opGone, Leader: leader},
-					2*goneWithin)
+				ask := &request{Op: opGone, Leader: leader, Term: term}
+				r, err := n.call(ctx, Member{ID: id, Address: string(s.Address)}, ask, 2*goneWithin)
 				if err != nil || r.Findings == nil {
 					replies <- reply{id: id}
 					return

@@ -6,6 +6,22 @@ import (
 )
 
 // die ends a node like a crash: without a transfer, its connections end and its address is no longer in use.
+// A leader that stops hands over first. A follower that does not know its successor yet must not depose it.
+func TestLeaderOfAnEarlierTermIsNotReportedAsGone(t *testing.T) {
+	t.Parallel()
+	c := startedCluster(t)
+	n, _, e := c.leader()
+	before := c.follower(n) // it does not lead
+	term := n.raft.CurrentTerm()
+	for asked, want := range map[uint64]bool{term: true, term - 1: false, 0: true} { // an older program tells no term
+		a, err := n.answer(&request{Op: opGone, Leader: before, Term: asked}, &greeting{Cluster: n.clusterID()})
+		if err != nil || a.Findings.Gone != want {
+			t.Errorf("asked in term %d of %d: %+v, %v", asked, term, a, err)
+		}
+	}
+	shutdown(t, e)
+}
+
 func (c *cluster) die(id string) {
 	c.t.Helper()
 	n := c.nodes[id]
