@@ -69,8 +69,8 @@ test-parts:
 # The longest packages begin first, so that no processor waits for them at the end.
 LONGEST := . ./console ./cluster
 
-# A client of each protocol that reaches the broker through a node that follows.
-THROUGH := TestOfficialClientPushes|TestWorkqAddLease|TestGoBeanstalk|TestConveyorWorkers|TestGearmanCommandLineClientAndWorker|TestSQSFlowsOfPublishedClients
+# Clients of all protocols that reach the broker through a node that follows.
+THROUGH := TestOfficialClientPushes|TestWorkqAddLease|TestGoBeanstalk|TestConveyorWorkers|TestGearmanCommandLineClientAndWorker|TestSQSFlowsOfPublishedClients|TestAnETagHolds|TestExamples$$
 
 .PHONY: integration-compiled
 integration-compiled:
