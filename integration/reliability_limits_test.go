@@ -22,7 +22,7 @@ import (
 func endsAfter(t *testing.T, address, bytes string) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	c, err := net.DialTimeout("tcp", address, 10*time.Second)
+	c, err := net.DialTimeout("tcp", address, harness.Patience)
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"broker/integration/gearmanclient"
+	"broker/integration/harness"
 	"broker/integration/server"
 	"broker/integration/workqclient"
 )
@@ -116,7 +117,7 @@ func dialFaktory(n *server.BrokerServer) (session, error) {
 
 // dialFaktoryAs connects a worker of that id.
 func dialFaktoryAs(n *server.BrokerServer, wid string) (*faktory, error) {
-	conn, err := net.DialTimeout("tcp", n.Faktory, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", n.Faktory, harness.Patience)
 	if err != nil {
 		return nil, err
 	}

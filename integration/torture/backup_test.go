@@ -28,7 +28,7 @@ type commandResult struct {
 
 func command(t testing.TB, args ...string) commandResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, harness.Binary(t), args...).CombinedOutput()
 	var exit *exec.ExitError

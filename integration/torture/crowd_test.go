@@ -123,7 +123,7 @@ func connectAndClose(t *testing.T, addresses []string, often, rate int) {
 		all.Go(func() { // ends when its share is done
 			for i := range often / at {
 				time.Sleep(time.Until(begin.Add(time.Duration(float64(i*at) / float64(rate) * float64(time.Second)))))
-				c, err := net.DialTimeout("tcp", addresses[(n+i)%len(addresses)], 10*time.Second)
+				c, err := net.DialTimeout("tcp", addresses[(n+i)%len(addresses)], harness.Patience)
 				if err != nil {
 					t.Error(err)
 					return

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
+
+	"broker/integration/harness"
 )
 
 func check(t testing.TB, err error) {
@@ -24,7 +25,7 @@ func equal[T any](t testing.TB, what string, got, want T) {
 // dial opens a raw connection for the duration of the test.
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", address, 10*time.Second)
+	c, err := net.DialTimeout("tcp", address, harness.Patience)
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // it may be gone
 	return c
