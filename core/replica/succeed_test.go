@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// die ends a node like a crash: without a transfer, its connections end and its address is no longer in use.
 // A leader that stops hands over first. A follower that does not know its successor yet must not depose it.
 func TestLeaderOfAnEarlierTermIsNotReportedAsGone(t *testing.T) {
 	t.Parallel()
@@ -22,6 +21,7 @@ func TestLeaderOfAnEarlierTermIsNotReportedAsGone(t *testing.T) {
 	shutdown(t, e)
 }
 
+// die ends a node like a crash: without a transfer, its connections end and its address is no longer in use.
 func (c *cluster) die(id string) {
 	c.t.Helper()
 	n := c.nodes[id]
