@@ -31,7 +31,8 @@ func clusterCommand() *cobra.Command {
 			Use: "status", Short: "list the nodes",
 			Long: "List the nodes of a cluster: their roles, their position in the log, whether they have the index of all jobs in memory and serve\n" +
 				"at once as a leader, by how much their clocks differ from the cluster's time, how many copies of the store they got until they had\n" +
-				"followed for an hour, how long a write of the log took in the last second, and when they last answered the asked node.",
+				"followed for an hour, how long a write of the log took in the last second, when they last answered the asked node, and\n" +
+				"whether their disk is nearly full or slow, or their clients have no link to the leader.",
 		}, "cluster", "nodes", []string{
 			"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "CLOCK", "COPIES", "DISK", "LAST CONTACT", "VERSION",
 			"PROBLEMS",
