@@ -203,7 +203,7 @@ func TestRequestsThatTheLeaderServesArePassedOn(t *testing.T) {
 	}
 	id := submit()
 	check(t, c.api(node, "GET", "/jobs/"+id, "", nil))
-	if n := passed(); n != 2 {
+	if n := passed(); n < 2 { // more if there was no leader for a while
 		t.Errorf("%v requests were passed on", n)
 	}
 	c.nodes[leader].Process.Kill()
