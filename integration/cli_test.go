@@ -79,7 +79,7 @@ func playTranscript(t *testing.T, transcript string) string {
 			out.WriteString(runShell(t, "cd "+dir+"; "+strings.TrimPrefix(line, "$ "), []string{
 				"PATH=" + dir + ":" + os.Getenv("PATH"), "BROKER_URL=http://" + b.HTTP, "BROKER_TOKEN=" + b.Password,
 				"TZ=UTC", "HOME=" + dir,
-				"BROKER=" + b.HTTP,
+				"BROKER=" + b.HTTP, "GEARMAN=" + b.Gearman,
 			}))
 		case strings.HasPrefix(line, "#"):
 			if out.Len() > 0 {
