@@ -395,7 +395,8 @@ func (w *world) compare(before, after *snapshot) error {
 }
 
 // sameDependencies checks that a restart does not release a blocked job before its dependencies are done, and does not
-// change its dependencies. Unstored dependencies are lost, and break the job.
+// change its dependencies. Unstored dependencies are lost, and break the job. So does one whose child is dead: the step
+// that does this may be stored, although nobody was told of it.
 func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
 	if was.State != core.Blocked {
 		return nil
@@ -403,12 +404,12 @@ func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot)
 	lost, p := was.Broken, w.model.jobs[was.Seq]
 	goesOn := p != nil && p.onBroken == core.BrokenReleases
 	for _, seq := range was.Waiting {
-		p := before.jobs[seq]
-		lost = lost || unstored(&p) || !after.jobs[seq].State.Unfinished()
+		p, childDead := before.jobs[seq], w.hasDeadChild(seq, after)
+		lost = lost || childDead || unstored(&p) || !after.jobs[seq].State.Unfinished()
 		switch {
 		case unstored(&p) && !is.Broken && !goesOn:
 			return fmt.Errorf("job %d depends on job %d, which is lost, and is not broken", is.Seq, seq)
-		case unstored(&p):
+		case unstored(&p), childDead && goesOn:
 		case is.State != core.Blocked && p.State.Unfinished():
 			return fmt.Errorf("job %d is %v, and job %d, on which it depends, was %v", is.Seq, is.State, seq, p.State)
 		case is.State == core.Blocked && after.jobs[seq].State.Unfinished() && !slices.Contains(is.Waiting, seq):
@@ -424,6 +425,20 @@ func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot)
 		return fmt.Errorf("job %d was broken: %v, and is: %v", is.Seq, was.Broken, is.Broken)
 	}
 	return nil
+}
+
+// hasDeadChild reports whether a child of a job is dead, or a child of a child.
+func (w *world) hasDeadChild(seq uint64, in *snapshot) bool {
+	for _, child := range w.model.seqs {
+		p := w.model.jobs[child]
+		if p == nil || p.parent != seq {
+			continue
+		}
+		if in.jobs[child].State == core.Dead || w.hasDeadChild(child, in) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayEnd reports whether a job may be gone after a restart: because of its time to live, its limits, or its batch.
