@@ -100,10 +100,10 @@ func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 	for slot >= len(e.clients) {
 		e.clients = append(e.clients, callbacks{})
 	}
-	e.clients[slot] = callbacks{o.Wake, o.Durable, o.Close}
 	if o.Durable == nil {
-		e.clients[slot].durable = o.Wake
+		o.Durable = o.Wake
 	}
+	e.clients[slot] = callbacks{o.Wake, o.Durable, o.Close}
 	return id
 }
 

@@ -136,6 +136,9 @@ type lost struct {
 
 // Open implements core.Broker.
 func (b *Broker) Open(o core.ClientOptions) core.ClientID {
+	if o.Durable == nil {
+		o.Durable = o.Wake
+	}
 	c := &client{options: o, done: notify.NewSignal()}
 	b.mu.Lock()
 	b.next++
@@ -293,16 +296,8 @@ func (b *Broker) wakeWaiting() {
 	})
 	b.waitingMu.Unlock()
 	for _, w := range due {
-		w.client.wakeDurable()
+		w.client.options.Durable()
 	}
-}
-
-func (c *client) wakeDurable() {
-	if c.options.Durable != nil {
-		c.options.Durable()
-		return
-	}
-	c.options.Wake()
 }
 
 // took tells the leader that there is room for more.

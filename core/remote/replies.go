@@ -45,6 +45,7 @@ type rest struct {
 	Answer *core.Answer
 }
 
+// hasRest reports whether a reply has any of these parts.
 func hasRest(r *core.Reply) bool {
 	return r.Info != nil || r.Jobs != nil || r.Queues != nil || r.Stats != nil || r.Batch != nil || r.Answer != nil
 }
